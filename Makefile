@@ -1,0 +1,42 @@
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := $(shell find askback -name '*.py' -o -name py.typed)
+
+.PHONY: setup demo test lint bench constraints clean
+
+setup: .venv/ready
+
+# Everything for development, in the versions of constraints.txt.
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "askback needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[all]' --group dev
+	touch $@
+
+demo: .venv/ready
+	@$(BIN)/python -m examples.bookshop
+
+test: .venv/ready .venv/wheel-checked
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report
+
+# The wheel alone, with each extra, in an environment that has nothing else.
+.venv/wheel-checked: .venv/ready tests/check_wheel.py README.md LICENSE $(SOURCES)
+	$(BIN)/python tests/check_wheel.py
+	touch $@
+
+lint: .venv/ready
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/pyright
+
+bench: .venv/ready
+	$(BIN)/python -m benchmarks.engine
+
+# Writes the versions that are installed now, for everyone else.
+constraints: .venv/ready
+	$(BIN)/python -m pip freeze --exclude-editable --all > constraints.txt
+
+clean:
+	rm -rf .venv dist .coverage

@@ -1,0 +1,44 @@
+"""The server side: the resolver engine, and the FastMCP servers it plugs into.
+
+`FastMCP` and `resolved` need FastMCP, the extra `server`, and import it when they are first named. The four functions
+of the engine and its `Host` need only the MCP SDK.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from askback.integration.engine import (
+    Host,
+    HostTypes,
+    ResolverPlan,
+    build_resolver_plans,
+    find_resolved_parameters,
+    resolve_arguments,
+    returns_input_required,
+)
+
+if TYPE_CHECKING:
+    from askback.integration.server import FastMCP
+    from askback.integration.tools import resolved
+
+__all__ = [
+    "FastMCP",
+    "Host",
+    "HostTypes",
+    "ResolverPlan",
+    "build_resolver_plans",
+    "find_resolved_parameters",
+    "resolve_arguments",
+    "resolved",
+    "returns_input_required",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("FastMCP", "resolved"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from askback.integration.server import FastMCP
+        from askback.integration.tools import resolved
+    except ModuleNotFoundError as missing:
+        raise ImportError(f"{__name__}.{name} needs FastMCP: pip install 'askback[server]'") from missing
+    return {"FastMCP": FastMCP, "resolved": resolved}[name]

@@ -1,0 +1,136 @@
+"""FastMCP as a host of the engine, and its context in the SDK's clothes."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from fastmcp import Context
+from fastmcp.server.dependencies import FastMCPRequestContext
+from fastmcp.server.elicitation import AcceptedElicitation as FastMCPAcceptedElicitation
+from mcp.server.mcpserver import Context as SDKContext
+from mcp.server.session import ServerSession
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types import ClientCapabilities, InputResponses, ServerRequest
+from mcp_types.version import is_version_at_least
+from pydantic import BaseModel
+from typing_extensions import override
+
+from askback.integration.engine import Host, HostTypes
+from askback.words import AcceptedElicitation, CancelledElicitation, DeclinedElicitation
+
+ResultT = TypeVar("ResultT", bound=BaseModel)
+
+FIRST_VERSION_IN_ROUNDS = "2026-07-28"
+
+
+class AcceptedEverywhere(AcceptedElicitation[Any], FastMCPAcceptedElicitation[Any]):
+    """An accepted outcome for whichever of the two classes of that name a FastMCP author has imported."""
+
+
+FASTMCP_TYPES = HostTypes(
+    contexts=(Context, SDKContext),
+    outcomes=(AcceptedElicitation, FastMCPAcceptedElicitation, DeclinedElicitation, CancelledElicitation),
+    accepted=AcceptedEverywhere,
+)
+
+
+class FastMCPHost(Host):
+    """A call of a FastMCP tool, in the foreground or in a background task."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @property
+    @override
+    def unreachable(self) -> str | None:
+        if self._context.is_background_task:
+            return None
+        if self._context.request_context is None:
+            return "the tool was called without a client that could be asked"
+        if not self.in_rounds and not self._context.session.can_send_request:
+            return "this connection cannot carry it to the client (stateless, and older than 2026-07-28)"
+        return None
+
+    @property
+    @override
+    def in_rounds(self) -> bool:
+        request = self._context.request_context
+        if request is None:
+            return True
+        return is_version_at_least(request.protocol_version, FIRST_VERSION_IN_ROUNDS)
+
+    @property
+    @override
+    def client_capabilities(self) -> ClientCapabilities | None:
+        return self._context.session.client_capabilities
+
+    @property
+    @override
+    def input_responses(self) -> InputResponses | None:
+        return self._context.input_responses
+
+    @property
+    @override
+    def request_state(self) -> str | None:
+        return self._context.request_state
+
+    @override
+    async def send(self, request: ServerRequest, result_type: type[ResultT]) -> ResultT:
+        return await self._context.session.send_request(
+            request, result_type, metadata=ServerMessageMetadata(related_request_id=self._context.request_id)
+        )
+
+    @override
+    def context(self, kind: type) -> object:
+        return self._context if kind is Context else ContextOfTheSDK(self._context)
+
+
+class ContextOfTheSDK:
+    """What a resolver written for the SDK's `MCPServer` uses of its `Context`, on FastMCP."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @property
+    def request_context(self) -> FastMCPRequestContext:
+        """The request: its session, lifespan context, metadata and HTTP request.
+
+        Raises:
+            ValueError: If there is no request.
+        """
+        request = self._context.request_context
+        if request is None:
+            raise ValueError("there is no request: the tool was called without a client")
+        return request
+
+    @property
+    def request_id(self) -> str:
+        """The id of the request."""
+        return str(self.request_context.request_id)
+
+    @property
+    def protocol_version(self) -> str | None:
+        """The negotiated protocol version; None without a request."""
+        request = self._context.request_context
+        return request.protocol_version if request is not None else None
+
+    @property
+    def headers(self) -> Mapping[str, str] | None:
+        """The headers of the HTTP request; None on other transports."""
+        return getattr(self.request_context.request, "headers", None)
+
+    @property
+    def client_capabilities(self) -> ClientCapabilities | None:
+        """What the client declared."""
+        return self.session.client_capabilities
+
+    @property
+    def session(self) -> ServerSession:
+        """The session with the client."""
+        return self.request_context.session
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"On FastMCP, a resolver's SDK Context has no {name!r}: it has request_context, request_id, "
+            "protocol_version, headers, client_capabilities and session. Annotate the parameter with fastmcp.Context "
+            "for FastMCP's own, and return Elicit, Sample or ListRoots to ask"
+        )

@@ -1,0 +1,216 @@
+"""Reading what a callable's annotations say, wherever they were written."""
+
+import builtins
+import contextlib
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, get_args, get_origin
+
+from typing_extensions import TypeAliasType
+
+from askback.words import InvalidSignature
+
+ALIASES: tuple[type, ...] = tuple({TypeAliasType, getattr(typing, "TypeAliasType", TypeAliasType)})
+"""The classes of `type X = ...` aliases: the standard library's, where it has one, and the backport's."""
+
+
+def name_of(fn: Callable[..., Any]) -> str:
+    """What an error calls `fn`: its name, or for objects that have none, their class's."""
+    target = _callee(fn)
+    return getattr(target, "__name__", type(target).__name__)
+
+
+def key_of(fn: Callable[..., Any]) -> str:
+    """`module:qualname`, the same in every process that imports the same code."""
+    target = _callee(fn)
+    if not hasattr(target, "__qualname__"):
+        target = type(target)
+    return f"{target.__module__}:{target.__qualname__}"
+
+
+def is_async(fn: Callable[..., Any]) -> bool:
+    """Whether calling `fn` gives a coroutine rather than doing the work."""
+    target = _callee(fn)
+    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)
+
+
+def is_generator(fn: Callable[..., Any]) -> bool:
+    """Whether `fn` yields instead of returning."""
+    function = _function_behind(fn)
+    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+
+
+def read_parameters(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters still open in a call of `fn`, their annotations evaluated.
+
+    Raises:
+        InvalidSignature: If the signature or an annotation cannot be read.
+    """
+    bound = _bound_keywords(fn)
+    scope = _Scope(fn)
+    return {
+        name: parameter.replace(
+            annotation=scope.read(parameter.annotation, f"the annotation of its parameter {name!r}")
+        )
+        for name, parameter in _signature(fn).parameters.items()
+        if name not in bound
+    }
+
+
+def read_return(fn: Callable[..., Any]) -> Any:
+    """The evaluated return annotation of `fn`, `inspect.Signature.empty` where there is none.
+
+    Raises:
+        InvalidSignature: If the signature or the annotation cannot be read.
+    """
+    return _Scope(fn).read(_signature(fn).return_annotation, "its return annotation")
+
+
+def unannotated(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The type inside `Annotated[...]` and all its metadata, through `type` aliases, innermost first."""
+    annotation = _without_alias(annotation)
+    if get_origin(annotation) is not Annotated:
+        return annotation, ()
+    inner, *metadata = get_args(annotation)
+    base, inner_metadata = unannotated(inner)
+    return base, (*inner_metadata, *metadata)
+
+
+def arms(annotation: Any) -> Iterator[Any]:
+    """The members of a union, or the one type it is, through `Annotated` and `type` aliases."""
+    annotation, _ = unannotated(annotation)
+    if get_origin(annotation) in (typing.Union, types.UnionType):
+        for argument in get_args(annotation):
+            yield from arms(argument)
+    else:
+        yield annotation
+
+
+def is_class_of(annotation: Any, classes: type | tuple[type, ...]) -> bool:
+    """Whether an arm is one of `classes`, a subclass, or either of them with type arguments."""
+    candidate = get_origin(annotation) or annotation
+    return isinstance(candidate, type) and issubclass(candidate, classes)
+
+
+def metadata_within(annotation: Any) -> Iterator[Any]:
+    """Every piece of `Annotated` metadata anywhere in an annotation: in unions, containers and aliases."""
+    base, metadata = unannotated(annotation)
+    yield from metadata
+    inside: list[Any] = list(get_args(base))
+    while inside:
+        argument = inside.pop()
+        if isinstance(argument, list):
+            inside.extend(typing.cast("list[Any]", argument))
+        else:
+            yield from metadata_within(argument)
+
+
+def _without_alias(annotation: Any) -> Any:
+    while isinstance(annotation, ALIASES) or isinstance(get_origin(annotation), ALIASES):
+        # A subscripted alias forwards the attribute to the alias itself.
+        annotation = annotation.__value__
+    return annotation
+
+
+def _signature(fn: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(fn)
+    except (ValueError, TypeError) as error:
+        raise InvalidSignature(f"the signature of {name_of(fn)!r} cannot be read: {error}") from error
+
+
+def _callee(fn: Callable[..., Any]) -> Any:
+    """What a call of `fn` ends up calling: inside `functools.partial` and `staticmethod`."""
+    while isinstance(fn, functools.partial | staticmethod):
+        fn = fn.func if isinstance(fn, functools.partial) else fn.__func__
+    return fn
+
+
+def _bound_keywords(fn: Callable[..., Any]) -> set[str]:
+    """The keywords `functools.partial` has filled: `inspect.signature` still lists them."""
+    bound: set[str] = set()
+    while isinstance(fn, functools.partial):
+        partial = typing.cast("functools.partial[Any]", fn)
+        bound.update(partial.keywords)
+        fn = partial.func
+    return bound
+
+
+def _function_behind(fn: Callable[..., Any]) -> Any:
+    """The plain function in which the annotations of `fn` were written."""
+    target = _callee(fn)
+    if isinstance(target, type):
+        target = typing.cast("Any", target).__init__
+    elif not inspect.isroutine(target):
+        target = type(target).__call__
+    return inspect.unwrap(getattr(target, "__func__", target))
+
+
+class _Scope:
+    """The names that an annotation of a function may use."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self._owner = fn
+
+    def read(self, annotation: Any, what: str) -> Any:
+        if annotation is inspect.Parameter.empty:
+            return annotation
+        carrier = types.SimpleNamespace(__annotations__={"it": annotation})
+        try:
+            return typing.get_type_hints(carrier, globalns=self._names, include_extras=True)["it"]
+        except Exception as error:
+            raise InvalidSignature(f"{what} cannot be read in {name_of(self._owner)!r}: {error}") from error
+
+    @functools.cached_property
+    def _names(self) -> dict[str, Any]:
+        """Closure before the running functions around it, before the module, before whoever is registering it."""
+        function = _function_behind(self._owner)
+        module: dict[str, Any] = getattr(function, "__globals__", {})
+        enclosing: dict[str, Any] = {}
+        registering: dict[str, Any] = {}
+        around = _enclosing_qualnames(getattr(function, "__qualname__", ""))
+        for frame in _running_functions(module):
+            names = enclosing if frame.f_code.co_qualname in around else registering
+            for name, value in frame.f_locals.items():
+                names.setdefault(name, value)
+        return {
+            **registering,
+            **vars(builtins),
+            **module,
+            **enclosing,
+            **_closure(function),
+            **_type_parameters(function),
+        }
+
+
+def _enclosing_qualnames(qualname: str) -> set[str]:
+    parts = qualname.split(".<locals>.")
+    return {".<locals>.".join(parts[:depth]) for depth in range(1, len(parts))}
+
+
+def _running_functions(module: Mapping[str, Any]) -> Iterator[types.FrameType]:
+    """The functions of `module` that are running now, the innermost first."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals is module and frame.f_locals is not module:
+            yield frame
+        frame = frame.f_back
+
+
+def _closure(function: Any) -> dict[str, Any]:
+    if not inspect.isfunction(function):
+        return {}
+    names: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        # Empty while the name is not bound yet, as a function's own is under its decorators.
+        with contextlib.suppress(ValueError):
+            names[name] = cell.cell_contents
+    return names
+
+
+def _type_parameters(function: Any) -> dict[str, Any]:
+    parameters: tuple[Any, ...] = getattr(function, "__type_params__", ())
+    return {parameter.__name__: parameter for parameter in parameters}

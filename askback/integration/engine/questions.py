@@ -1,0 +1,265 @@
+"""Questions: what a resolver's marker looks like on the wire, who can answer it, and what an answer to it means."""
+
+import base64
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mcp.server.elicitation import render_elicitation_schema
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import (
+    ClientCapabilities,
+    CreateMessageRequest,
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ElicitationCapability,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    FormElicitationCapability,
+    InputRequest,
+    InputResponse,
+    ListRootsRequest,
+    ListRootsResult,
+    RootsCapability,
+    SamplingCapability,
+    SamplingToolsCapability,
+)
+from pydantic import BaseModel, ValidationError
+from typing_extensions import TypeIs, override
+
+from askback.integration.engine.annotations import is_class_of
+from askback.words import (
+    CancelledElicitation,
+    DeclinedElicitation,
+    ListRoots,
+    Sample,
+    SDKElicit,
+)
+
+Marker = SDKElicit[Any] | Sample | ListRoots
+MARKERS = (SDKElicit, Sample, ListRoots)
+
+Refusal = DeclinedElicitation | CancelledElicitation
+Action = Literal["accept", "decline", "cancel"]
+
+
+def is_marker(value: object) -> TypeIs[Marker]:
+    """Whether a resolver returned a question rather than a value."""
+    return isinstance(value, MARKERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A question's accepted outcome: the value a consumer gets."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer as the client sent it."""
+
+    action: Action
+    content: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A model as the form a client shows, rendered once."""
+
+    model: type[BaseModel]
+    schema: dict[str, Any]
+    canonical: str
+
+
+class Forms(dict[type[BaseModel], Form]):
+    """The forms of one tool's questions, each rendered when it is first needed."""
+
+    def __missing__(self, model: type[BaseModel]) -> Form:
+        """Render `model`.
+
+        Raises:
+            TypeError: If it is not a pydantic model, or has a field the protocol cannot ask for.
+        """
+        if not is_class_of(model, BaseModel):
+            raise TypeError(f"a question takes a pydantic model for its answer, not {model!r}")
+        schema = render_elicitation_schema(model)
+        form = self[model] = Form(model, schema, _canonical(schema))
+        return form
+
+
+class Question(ABC):
+    """What a resolver asks, rendered."""
+
+    result_type: type[ElicitResult | CreateMessageResult | CreateMessageResultWithTools | ListRootsResult]
+
+    @abstractmethod
+    def digest(self) -> str:
+        """Stands for exactly what the client is shown: a question reworded or reshaped has another."""
+
+    @abstractmethod
+    def request(self) -> InputRequest:
+        """The question on the wire, the same for both generations."""
+
+    @abstractmethod
+    def needs(self, declared: ClientCapabilities | None) -> ClientCapabilities | None:
+        """The capability a client that declared `declared` lacks, None where it can be asked."""
+
+    @abstractmethod
+    def answer(self, response: InputResponse) -> Answer:
+        """Read a response.
+
+        Raises:
+            ValueError: If it is no answer to this question, with a sentence fit for anyone to read.
+        """
+
+    @abstractmethod
+    def outcome(self, answer: Answer) -> Accepted | Refusal:
+        """What an answer means to the consumers.
+
+        Raises:
+            pydantic.ValidationError: If its content does not fit the question.
+        """
+
+
+def question_of(marker: Marker, forms: Forms) -> Question:
+    """The question that a resolver's marker stands for.
+
+    Raises:
+        TypeError: If the marker asks for something the protocol cannot ask.
+    """
+    if isinstance(marker, SDKElicit):
+        return _FormQuestion(marker.message, forms[marker.schema])
+    if isinstance(marker, Sample):
+        return _SampleQuestion(marker)
+    return _RootsQuestion()
+
+
+def outcome_of(question: Question, response: InputResponse, resolver: str) -> tuple[Answer, Accepted | Refusal]:
+    """Read a response that has just arrived: the answer to keep, and what it means.
+
+    Raises:
+        ToolError: If it does not answer the question. The sentence says nothing of what was sent.
+    """
+    try:
+        answer = question.answer(response)
+        return answer, question.outcome(answer)
+    except ValidationError:
+        raise ToolError(f"Resolver {resolver!r}: the accepted content does not fit the question") from None
+    except ValueError as error:
+        raise ToolError(f"Resolver {resolver!r}: {error}") from None
+
+
+WRONG_KIND = "the response is not an answer to its question"
+
+
+class _FormQuestion(Question):
+    result_type = ElicitResult
+
+    def __init__(self, message: str, form: Form) -> None:
+        self.message = message
+        self.form = form
+
+    @override
+    def digest(self) -> str:
+        return _digest("elicitation", self.message, self.form.canonical)
+
+    @override
+    def request(self) -> InputRequest:
+        return ElicitRequest(
+            params=ElicitRequestFormParams(message=self.message, requested_schema=self.form.schema),
+        )
+
+    @override
+    def needs(self, declared: ClientCapabilities | None) -> ClientCapabilities | None:
+        elicitation = declared.elicitation if declared is not None else None
+        # Before there were modes, `elicitation: {}` was the only way to declare forms.
+        if elicitation is not None and (elicitation.form is not None or elicitation.url is None):
+            return None
+        return ClientCapabilities(elicitation=ElicitationCapability(form=FormElicitationCapability()))
+
+    @override
+    def answer(self, response: InputResponse) -> Answer:
+        if not isinstance(response, ElicitResult):
+            raise ValueError(WRONG_KIND)
+        if response.action == "accept" and response.content is None:
+            raise ValueError("the answer was accepted without content")
+        return Answer(response.action, response.content)
+
+    @override
+    def outcome(self, answer: Answer) -> Accepted | Refusal:
+        if answer.action == "decline":
+            return DeclinedElicitation()
+        if answer.action == "cancel":
+            return CancelledElicitation()
+        return Accepted(self.form.model.model_validate(answer.content))
+
+
+class _ResultQuestion(Question):
+    """A question without a decline arm: its answer is the result itself."""
+
+    @override
+    def answer(self, response: InputResponse) -> Answer:
+        content = response.model_dump(mode="json", by_alias=True, exclude_none=True)
+        try:
+            self.result_type.model_validate(content)
+        except ValidationError:
+            raise ValueError(WRONG_KIND) from None
+        return Answer("accept", content)
+
+    @override
+    def outcome(self, answer: Answer) -> Accepted:
+        return Accepted(self.result_type.model_validate(answer.content))
+
+
+class _SampleQuestion(_ResultQuestion):
+    def __init__(self, sample: Sample) -> None:
+        self.params = sample.params
+        self.uses_tools = sample.params.tools is not None or sample.params.tool_choice is not None
+        self.result_type = CreateMessageResultWithTools if self.uses_tools else CreateMessageResult
+
+    @override
+    def digest(self) -> str:
+        return _digest("sampling", _canonical(self.params.model_dump(mode="json", by_alias=True, exclude_none=True)))
+
+    @override
+    def request(self) -> InputRequest:
+        return CreateMessageRequest(params=self.params)
+
+    @override
+    def needs(self, declared: ClientCapabilities | None) -> ClientCapabilities | None:
+        sampling = declared.sampling if declared is not None else None
+        if sampling is not None and (sampling.tools is not None or not self.uses_tools):
+            return None
+        tools = SamplingToolsCapability() if self.uses_tools else None
+        return ClientCapabilities(sampling=SamplingCapability(tools=tools))
+
+
+class _RootsQuestion(_ResultQuestion):
+    result_type = ListRootsResult
+
+    @override
+    def digest(self) -> str:
+        return "roots"
+
+    @override
+    def request(self) -> InputRequest:
+        return ListRootsRequest()
+
+    @override
+    def needs(self, declared: ClientCapabilities | None) -> ClientCapabilities | None:
+        if declared is not None and declared.roots is not None:
+            return None
+        return ClientCapabilities(roots=RootsCapability())
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _digest(*parts: str) -> str:
+    digest = hashlib.sha256(json.dumps(parts).encode()).digest()
+    return base64.urlsafe_b64encode(digest[:16]).decode().rstrip("=")

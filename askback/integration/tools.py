@@ -1,0 +1,152 @@
+"""`resolved`: a tool function whose resolvers run on any FastMCP server."""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+
+from fastmcp import Context
+from fastmcp.dependencies import CurrentContext, Depends
+from fastmcp.exceptions import ToolError
+from fastmcp.server.dependencies import transform_context_annotations
+from fastmcp.tools.base import InputRequiredToolResult
+from mcp.server.mcpserver.exceptions import ToolError as SDKToolError
+from mcp_types import InputRequiredResult
+from pydantic.fields import FieldInfo
+from uncalled_for import current_frame, get_dependency_parameters
+
+from askback.integration.contexts import FASTMCP_TYPES, FastMCPHost
+from askback.integration.engine import (
+    build_resolver_plans,
+    find_resolved_parameters,
+    resolve_arguments,
+    returns_input_required,
+)
+from askback.integration.engine.annotations import (
+    is_async,
+    key_of,
+    name_of,
+    read_parameters,
+    read_return,
+    unannotated,
+)
+from askback.words import InvalidSignature, SDKResolve
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+RESOLUTION = "askback_resolution"
+"""The parameter through which FastMCP hands a call's resolved values to the function. No client sees it."""
+
+RESOLVED_NAMES = "__askback_resolved__"
+"""The attribute that says which parameters of the original function a resolved one fills itself."""
+
+
+def resolved(fn: F) -> F:
+    """Fill a tool's `Annotated[T, Resolve(...)]` parameters, on any FastMCP server.
+
+        @server.tool
+        @resolved
+        async def order_book(title: str, stock: Annotated[Stock, Resolve(check_stock)]) -> str: ...
+
+    Called directly, as a unit test does, the function takes all its parameters as before. A function without such
+    parameters is returned as it is.
+
+    Raises:
+        InvalidSignature: If the resolvers cannot be run; it names the tool, the parameter and the resolver.
+    """
+    return resolved_tool(fn, name_of(fn))
+
+
+def resolved_tool(fn: F, tool: str) -> F:
+    """`resolved`, for a tool that is called `tool`."""
+    try:
+        parameters = find_resolved_parameters(fn, types=FASTMCP_TYPES)
+        if not parameters:
+            return fn
+        return cast("F", _resolving(fn, parameters))
+    except InvalidSignature as invalid:
+        raise InvalidSignature(f"Tool {tool!r}: {invalid}") from invalid
+
+
+def resolved_names(fn: object) -> frozenset[str]:
+    """The parameters that a function made by `resolved` fills itself; none for anything else."""
+    return getattr(fn, RESOLVED_NAMES, frozenset())
+
+
+def _resolving(fn: Callable[..., Any], parameters: Mapping[str, tuple[SDKResolve, bool]]) -> Callable[..., Any]:
+    """`fn` as FastMCP is to see it: without the resolved parameters, and with a dependency that supplies them."""
+    if returns_input_required(fn):
+        raise InvalidSignature(
+            "it has resolvers and returns an InputRequiredResult; the rounds of a call are driven by its resolvers or "
+            "by its body, not by both"
+        )
+
+    async def resolution(context: Context) -> dict[str, Any] | InputRequiredResult | Exception:
+        provided = current_frame().provided
+        arguments = {**defaults, **provided, **{alias: provided[name] for alias, name in aliases.items()}}
+        # FastMCP would replace an exception raised here by one of its own: the function raises it instead.
+        try:
+            return await resolve_arguments(parameters, plans, arguments, FastMCPHost(context))
+        except SDKToolError as error:
+            failure = ToolError(str(error))
+            failure.__cause__ = error
+            return failure
+        except Exception as error:
+            return error
+
+    wrapper = _wrapper(fn, Depends(resolution, context=CurrentContext()), set(parameters))
+    injected = get_dependency_parameters(transform_context_annotations(wrapper))
+    ordinary = {name: each for name, each in read_parameters(wrapper).items() if name not in injected}
+    defaults = {name: each.default for name, each in ordinary.items() if each.default is not each.empty}
+    aliases = {alias: name for name, each in ordinary.items() for alias in _aliases(each) if alias not in ordinary}
+    plans = build_resolver_plans(parameters, {*ordinary, *aliases}, tool=key_of(fn), types=FASTMCP_TYPES)
+    return wrapper
+
+
+def _wrapper(fn: Callable[..., Any], resolution: Any, hidden: set[str]) -> Callable[..., Any]:
+    """A function that looks like `fn` without the `hidden` parameters, sync or async as it is."""
+
+    def begin(given: dict[str, Any]) -> InputRequiredResult | None:
+        outcome = given.pop(RESOLUTION, {})
+        if isinstance(outcome, Exception):
+            raise outcome
+        if isinstance(outcome, InputRequiredResult):
+            return outcome
+        given.update(outcome)
+        return None
+
+    if is_async(fn):
+
+        async def wrapper(*args: Any, **kwargs: Any) -> Any:  # pyright: ignore[reportRedeclaration]
+            return begin(kwargs) or _checked(await fn(*args, **kwargs))
+    else:
+
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return begin(kwargs) or _checked(fn(*args, **kwargs))
+
+    functools.update_wrapper(wrapper, fn)
+    wrapper.__name__ = name_of(fn)
+    visible = [each for name, each in read_parameters(fn).items() if name not in hidden]
+    hidden_parameter = inspect.Parameter(RESOLUTION, inspect.Parameter.KEYWORD_ONLY, default=resolution)
+    returned = read_return(fn)
+    wrapper.__signature__ = inspect.Signature([*visible, hidden_parameter], return_annotation=returned)
+    wrapper.__annotations__ = {each.name: each.annotation for each in visible if each.annotation is not each.empty}
+    if returned is not inspect.Signature.empty:
+        wrapper.__annotations__["return"] = returned
+    setattr(wrapper, RESOLVED_NAMES, frozenset(hidden))
+    return wrapper
+
+
+def _checked(result: Any) -> Any:
+    if isinstance(result, InputRequiredResult | InputRequiredToolResult):
+        raise ToolError(
+            "The tool returned an InputRequiredResult although it has resolvers; the rounds of a call are driven by "
+            "its resolvers or by its body, not by both"
+        )
+    return result
+
+
+def _aliases(parameter: inspect.Parameter) -> list[str]:
+    _, metadata = unannotated(parameter.annotation)
+    fields = [each for each in (*metadata, parameter.default) if isinstance(each, FieldInfo)]
+    return [field.validation_alias for field in fields if isinstance(field.validation_alias, str)]
