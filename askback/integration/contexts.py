@@ -9,7 +9,16 @@ from fastmcp.server.elicitation import AcceptedElicitation as FastMCPAcceptedEli
 from mcp.server.mcpserver import Context as SDKContext
 from mcp.server.session import ServerSession
 from mcp.shared.message import ServerMessageMetadata
-from mcp_types import ClientCapabilities, InputResponses, ServerRequest
+from mcp_types import (
+    ClientCapabilities,
+    ElicitationCapability,
+    FormElicitationCapability,
+    InputResponses,
+    RootsCapability,
+    SamplingCapability,
+    SamplingToolsCapability,
+    ServerRequest,
+)
 from mcp_types.version import is_version_at_least
 from pydantic import BaseModel
 from typing_extensions import override
@@ -20,6 +29,12 @@ from askback.words import AcceptedElicitation, CancelledElicitation, DeclinedEli
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
 FIRST_VERSION_IN_ROUNDS = "2026-07-28"
+
+ANY_QUESTION = ClientCapabilities(
+    elicitation=ElicitationCapability(form=FormElicitationCapability()),
+    sampling=SamplingCapability(tools=SamplingToolsCapability()),
+    roots=RootsCapability(),
+)
 
 
 class AcceptedEverywhere(AcceptedElicitation[Any], FastMCPAcceptedElicitation[Any]):
@@ -61,7 +76,8 @@ class FastMCPHost(Host):
     @property
     @override
     def client_capabilities(self) -> ClientCapabilities | None:
-        return self._context.session.client_capabilities
+        # A background task outlives its client's session, and whoever polls it answers what they can.
+        return ANY_QUESTION if self._context.is_background_task else self._context.session.client_capabilities
 
     @property
     @override

@@ -2,18 +2,19 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar, cast
 
 from fastmcp import Context
-from fastmcp.dependencies import CurrentContext, Depends
+from fastmcp.dependencies import CurrentContext
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import transform_context_annotations
 from fastmcp.tools.base import InputRequiredToolResult
 from mcp.server.mcpserver.exceptions import ToolError as SDKToolError
 from mcp_types import InputRequiredResult
 from pydantic.fields import FieldInfo
-from uncalled_for import current_frame, get_dependency_parameters
+from uncalled_for import Dependency, current_frame, get_dependency_parameters
 
 from askback.integration.contexts import FASTMCP_TYPES, FastMCPHost
 from askback.integration.engine import (
@@ -33,6 +34,8 @@ from askback.integration.engine.annotations import (
 from askback.words import InvalidSignature, SDKResolve
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+Resolved = dict[str, Any] | InputRequiredResult | Exception
 
 RESOLUTION = "askback_resolution"
 """The parameter through which FastMCP hands a call's resolved values to the function. No client sees it."""
@@ -81,20 +84,12 @@ def _resolving(fn: Callable[..., Any], parameters: Mapping[str, tuple[SDKResolve
             "by its body, not by both"
         )
 
-    async def resolution(context: Context) -> dict[str, Any] | InputRequiredResult | Exception:
-        provided = current_frame().provided
+    async def resolve(provided: dict[str, Any], context: Context) -> dict[str, Any] | InputRequiredResult:
+        _check_is_tool(wrapper)
         arguments = {**defaults, **provided, **{alias: provided[name] for alias, name in aliases.items()}}
-        # FastMCP would replace an exception raised here by one of its own: the function raises it instead.
-        try:
-            return await resolve_arguments(parameters, plans, arguments, FastMCPHost(context))
-        except SDKToolError as error:
-            failure = ToolError(str(error))
-            failure.__cause__ = error
-            return failure
-        except Exception as error:
-            return error
+        return await resolve_arguments(parameters, plans, arguments, FastMCPHost(context))
 
-    wrapper = _wrapper(fn, Depends(resolution, context=CurrentContext()), set(parameters))
+    wrapper = _wrapper(fn, _Resolution(resolve), set(parameters))
     injected = get_dependency_parameters(transform_context_annotations(wrapper))
     ordinary = {name: each for name, each in read_parameters(wrapper).items() if name not in injected}
     defaults = {name: each.default for name, each in ordinary.items() if each.default is not each.empty}
@@ -103,7 +98,31 @@ def _resolving(fn: Callable[..., Any], parameters: Mapping[str, tuple[SDKResolve
     return wrapper
 
 
-def _wrapper(fn: Callable[..., Any], resolution: Any, hidden: set[str]) -> Callable[..., Any]:
+class _Resolution(Dependency[Resolved]):
+    """The dependency that supplies the values of a call's resolved parameters, or what ends the call instead."""
+
+    def __init__(self, resolve: Callable[[dict[str, Any], Context], Awaitable[Resolved]]) -> None:
+        self._resolve = resolve
+        # It keeps nothing of a call, and knows the context of background tasks too.
+        self._context = cast("AbstractAsyncContextManager[Context]", CurrentContext())
+
+    async def __aenter__(self) -> Resolved:
+        context = await self._context.__aenter__()
+        # FastMCP would replace an exception raised here by one of its own: the function raises it instead.
+        try:
+            return await self._resolve(current_frame().provided, context)
+        except SDKToolError as error:
+            failure = ToolError(str(error))
+            failure.__cause__ = error
+            return failure
+        except Exception as error:
+            return error
+
+    async def __aexit__(self, *exception: Any) -> None:
+        await self._context.__aexit__(*exception)
+
+
+def _wrapper(fn: Callable[..., Any], resolution: _Resolution, hidden: set[str]) -> Callable[..., Any]:
     """A function that looks like `fn` without the `hidden` parameters, sync or async as it is."""
 
     def begin(given: dict[str, Any]) -> InputRequiredResult | None:
@@ -135,6 +154,12 @@ def _wrapper(fn: Callable[..., Any], resolution: Any, hidden: set[str]) -> Calla
         wrapper.__annotations__["return"] = returned
     setattr(wrapper, RESOLVED_NAMES, frozenset(hidden))
     return wrapper
+
+
+def _check_is_tool(fn: Callable[..., Any]) -> None:
+    """Refuse what a plain server has registered as something else, which it does without asking the function."""
+    if getattr(getattr(fn, "__fastmcp__", None), "type", "tool") != "tool":
+        raise InvalidSignature(f"{name_of(fn)!r} has resolvers; only tools can, not prompts and resources")
 
 
 def _checked(result: Any) -> Any:

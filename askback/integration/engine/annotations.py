@@ -26,9 +26,8 @@ def name_of(fn: Callable[..., Any]) -> str:
 def key_of(fn: Callable[..., Any]) -> str:
     """`module:qualname`, the same in every process that imports the same code."""
     target = _callee(fn)
-    if not hasattr(target, "__qualname__"):
-        target = type(target)
-    return f"{target.__module__}:{target.__qualname__}"
+    named: Any = target if hasattr(target, "__qualname__") else target.__class__
+    return f"{named.__module__}:{named.__qualname__}"
 
 
 def is_async(fn: Callable[..., Any]) -> bool:

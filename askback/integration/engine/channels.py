@@ -60,7 +60,7 @@ class _Rounds:
     def __init__(self, host: Host, plans: Sequence[ResolverPlan]) -> None:
         self._host = host
         self._tool = plans[0].graph.tool
-        self._kept: dict[str, tuple[str, Answer]] = {}
+        self._kept: dict[str, Answer] = {}
         self._open: dict[int, tuple[str, str, InputRequest]] = {}
 
     async def ask(self, plan: ResolverPlan, marker: Marker) -> Accepted | Refusal | None:
@@ -70,11 +70,12 @@ class _Rounds:
         outcome = self._recorded(plan.key, question, digest)
         if outcome is not None:
             return outcome
-        response = (self._host.input_responses or {}).get(plan.key)
-        if response is not None and self._state.asked.get(plan.key) == digest:
-            answer, outcome = outcome_of(question, response, plan.name)
-            self._kept[plan.key] = (digest, answer)
-            return outcome
+        # An answer counts for what was asked in the round before, in exactly these words.
+        if self._state.asked.get(plan.key) == digest:
+            response = (self._host.input_responses or {}).get(plan.key)
+            if response is not None:
+                self._kept[plan.key], outcome = outcome_of(question, response, plan.name)
+                return outcome
         _check_reachable(plan, question, self._host)
         self._open[plan.index] = (plan.key, digest, question.request())
         return None
@@ -103,7 +104,7 @@ class _Rounds:
             outcome = question.outcome(answer)
         except ValidationError:
             return None
-        self._kept[key] = (digest, answer)
+        self._kept[key] = answer
         return outcome
 
 
@@ -122,27 +123,17 @@ class _State:
 
     def answer(self, key: str, digest: str) -> Answer | None:
         """The answer recorded for exactly this question."""
-        entry = _mapping(self._answers.get(key))
-        action = entry.get("action")
-        if entry.get("q") != digest or action not in ("accept", "decline", "cancel"):
-            return None
-        return Answer(action, entry.get("content"))
+        match self._answers.get(key):
+            case [str(recorded), ("accept" | "decline" | "cancel") as action, content] if recorded == digest:
+                return Answer(recorded, action, content)
+            case _:
+                return None
 
     @staticmethod
-    def encode(tool: str, answers: Mapping[str, tuple[str, Answer]], asked: Mapping[str, str]) -> str:
-        # ASCII, so that nothing a client can put into a string fails to encode.
-        return json.dumps(
-            {
-                "v": STATE_VERSION,
-                "t": tool,
-                "answers": {
-                    key: {"q": digest, "action": answer.action, "content": answer.content}
-                    for key, (digest, answer) in answers.items()
-                },
-                "asked": asked,
-            },
-            separators=(",", ":"),
-        )
+    def encode(tool: str, answers: Mapping[str, Answer], asked: Mapping[str, str]) -> str:
+        """The state to send along with a round's questions."""
+        # In ASCII, so that nothing a client can put into a string fails to encode.
+        return json.dumps({"v": STATE_VERSION, "t": tool, "answers": answers, "asked": asked}, separators=(",", ":"))
 
 
 class _Requests:

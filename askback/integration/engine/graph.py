@@ -3,9 +3,10 @@
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from mcp_types import InputRequiredResult
+from pydantic import PydanticUserError
 from uncalled_for import Dependency, Provider
 
 from askback.integration.engine.annotations import (
@@ -110,10 +111,10 @@ def build_resolver_plans(
         InvalidSignature: If resolvers depend on each other in a circle, a resolver has a parameter that nothing can
             fill, or it declares more than one question.
     """
-    analysis = _Analysis(tool_arg_names, types)
+    analysis = _Analysis(tool_arg_names, ResolverGraph(tool, types, Forms()))
     for name, (marker, takes_outcome) in resolved_params.items():
         analysis.consume(marker.fn, name, takes_outcome, (), f"parameter {name!r}")
-    return analysis.plans(ResolverGraph(tool, types, Forms()))
+    return analysis.plans()
 
 
 def identity(fn: Callable[..., Any]) -> Hashable:
@@ -139,9 +140,9 @@ class _Draft:
 
 
 class _Analysis:
-    def __init__(self, tool_arg_names: set[str], types: HostTypes) -> None:
+    def __init__(self, tool_arg_names: set[str], graph: ResolverGraph) -> None:
         self._tool_arg_names = tool_arg_names
-        self._types = types
+        self._graph = graph
         self._drafts: dict[Hashable, _Draft] = {}
         self._keys_taken: dict[str, int] = {}
 
@@ -160,7 +161,7 @@ class _Analysis:
             draft.required_as = parameter
         return resolver
 
-    def plans(self, graph: ResolverGraph) -> dict[Hashable, ResolverPlan]:
+    def plans(self) -> dict[Hashable, ResolverPlan]:
         numbers = {resolver: index for index, resolver in enumerate(self._drafts)}
         dependents: dict[Hashable, dict[int, None]] = {resolver: {} for resolver in self._drafts}
         for resolver, draft in self._drafts.items():
@@ -181,7 +182,7 @@ class _Analysis:
                 ),
                 dependents=tuple(dependents[resolver]),
                 required_as=draft.required_as,
-                graph=graph,
+                graph=self._graph,
             )
             for resolver, draft in self._drafts.items()
         }
@@ -194,17 +195,17 @@ class _Analysis:
             parameters, returned = read_parameters(fn), read_return(fn)
         except InvalidSignature as unreadable:
             raise InvalidSignature(f"{where}: {unreadable}") from unreadable
-        may_elicit = _may_elicit(returned, where)
+        may_elicit = self._may_elicit(returned, where)
 
         arguments: list[str] = []
         contexts: list[tuple[str, type]] = []
         dependencies: list[tuple[str, Hashable, bool]] = []
         for name, parameter in parameters.items():
             place = f"{where}, its parameter {name!r}"
-            marker = _marker(parameter, self._types, place)
-            context = _context_kind(parameter.annotation, self._types)
+            marker = _marker(parameter, self._graph.types, place)
+            context = _context_kind(parameter.annotation, self._graph.types)
             if marker is not None:
-                takes_outcome = _takes_outcome(parameter.annotation, self._types)
+                takes_outcome = _takes_outcome(parameter.annotation, self._graph.types)
                 resolver = self.consume(marker.fn, name, takes_outcome, (*path, fn), place)
                 dependencies.append((name, resolver, takes_outcome))
             elif _filled_by_name(parameter) and context is not None:
@@ -218,6 +219,22 @@ class _Analysis:
                     f"Resolve(...)], or named like an argument of the tool ({known}), and can be passed by name"
                 )
         return _Draft(fn, key, may_elicit, tuple(arguments), tuple(contexts), dependencies)
+
+    def _may_elicit(self, returned: Any, where: str) -> bool:
+        """Whether a resolver may ask a person, by its return annotation. Declared forms are rendered here already."""
+        declared = {arm for arm in arms(returned) if is_class_of(arm, MARKERS)}
+        if len(declared) > 1:
+            raise InvalidSignature(
+                f"{where}: its return annotation declares {len(declared)} questions (Elicit, Sample, ListRoots); a "
+                "resolver asks one, so make it two resolvers"
+            )
+        elicits = [arm for arm in declared if is_class_of(arm, SDKElicit)]
+        for model in (argument for arm in elicits for argument in get_args(arm) if isinstance(argument, type)):
+            try:
+                self._graph.forms.of(model)
+            except (TypeError, PydanticUserError) as error:
+                raise InvalidSignature(f"{where}: it cannot ask for {model.__name__}: {error}") from error
+        return bool(elicits) or returned in (inspect.Signature.empty, Any, object)
 
     def _unique(self, key: str) -> str:
         number = self._keys_taken.get(key, 0)
@@ -266,14 +283,3 @@ def _takes_outcome(annotation: Any, types: HostTypes) -> bool:
 def _context_kind(annotation: Any, types: HostTypes) -> type | None:
     found = list(arms(annotation))
     return next((kind for kind in types.contexts if any(is_class_of(arm, kind) for arm in found)), None)
-
-
-def _may_elicit(returned: Any, where: str) -> bool:
-    declared = {arm for arm in arms(returned) if is_class_of(arm, MARKERS)}
-    if len(declared) > 1:
-        raise InvalidSignature(
-            f"{where}: its return annotation declares {len(declared)} questions (Elicit, Sample, ListRoots); a "
-            "resolver asks one, so make it two resolvers"
-        )
-    says_nothing = returned in (inspect.Signature.empty, Any, object)
-    return says_nothing or any(is_class_of(arm, SDKElicit) for arm in declared)

@@ -1,11 +1,10 @@
 """Questions: what a resolver's marker looks like on the wire, who can answer it, and what an answer to it means."""
 
-import base64
 import hashlib
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from mcp.server.elicitation import render_elicitation_schema
 from mcp.server.mcpserver.exceptions import ToolError
@@ -51,19 +50,18 @@ def is_marker(value: object) -> TypeIs[Marker]:
     return isinstance(value, MARKERS)
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(NamedTuple):
     """A question's accepted outcome: the value a consumer gets."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer as the client sent it."""
+class Answer(NamedTuple):
+    """An answer as the client sent it, and the digest of what it answers."""
 
+    digest: str
     action: Action
-    content: Any = None
+    content: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +70,27 @@ class Form:
 
     model: type[BaseModel]
     schema: dict[str, Any]
-    canonical: str
+    fingerprint: bytes
 
 
-class Forms(dict[type[BaseModel], Form]):
-    """The forms of one tool's questions, each rendered when it is first needed."""
+class Forms:
+    """The forms of one tool's questions."""
 
-    def __missing__(self, model: type[BaseModel]) -> Form:
-        """Render `model`.
+    def __init__(self) -> None:
+        self._rendered: dict[type[BaseModel], Form] = {}
+
+    def of(self, model: type[BaseModel]) -> Form:
+        """The form for `model`, rendered when it is first needed.
 
         Raises:
             TypeError: If it is not a pydantic model, or has a field the protocol cannot ask for.
         """
-        if not is_class_of(model, BaseModel):
-            raise TypeError(f"a question takes a pydantic model for its answer, not {model!r}")
-        schema = render_elicitation_schema(model)
-        form = self[model] = Form(model, schema, _canonical(schema))
+        form = self._rendered.get(model)
+        if form is None:
+            if not is_class_of(model, BaseModel):
+                raise TypeError(f"a question takes a pydantic model for its answer, not {model!r}")
+            schema = render_elicitation_schema(model)
+            form = self._rendered[model] = Form(model, schema, _fingerprint(schema))
         return form
 
 
@@ -132,7 +135,7 @@ def question_of(marker: Marker, forms: Forms) -> Question:
         TypeError: If the marker asks for something the protocol cannot ask.
     """
     if isinstance(marker, SDKElicit):
-        return _FormQuestion(marker.message, forms[marker.schema])
+        return _FormQuestion(marker.message, forms.of(marker.schema))
     if isinstance(marker, Sample):
         return _SampleQuestion(marker)
     return _RootsQuestion()
@@ -165,7 +168,8 @@ class _FormQuestion(Question):
 
     @override
     def digest(self) -> str:
-        return _digest("elicitation", self.message, self.form.canonical)
+        # Of fixed length, the fingerprint cannot run into the message; no text a server writes fails to encode.
+        return _short(self.form.fingerprint + self.message.encode("utf-8", "surrogatepass"))
 
     @override
     def request(self) -> InputRequest:
@@ -187,7 +191,7 @@ class _FormQuestion(Question):
             raise ValueError(WRONG_KIND)
         if response.action == "accept" and response.content is None:
             raise ValueError("the answer was accepted without content")
-        return Answer(response.action, response.content)
+        return Answer(self.digest(), response.action, response.content)
 
     @override
     def outcome(self, answer: Answer) -> Accepted | Refusal:
@@ -208,7 +212,7 @@ class _ResultQuestion(Question):
             self.result_type.model_validate(content)
         except ValidationError:
             raise ValueError(WRONG_KIND) from None
-        return Answer("accept", content)
+        return Answer(self.digest(), "accept", content)
 
     @override
     def outcome(self, answer: Answer) -> Accepted:
@@ -223,7 +227,7 @@ class _SampleQuestion(_ResultQuestion):
 
     @override
     def digest(self) -> str:
-        return _digest("sampling", _canonical(self.params.model_dump(mode="json", by_alias=True, exclude_none=True)))
+        return _short(_fingerprint(self.params.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
     @override
     def request(self) -> InputRequest:
@@ -256,10 +260,9 @@ class _RootsQuestion(_ResultQuestion):
         return ClientCapabilities(roots=RootsCapability())
 
 
-def _canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+def _fingerprint(value: Any) -> bytes:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).digest()
 
 
-def _digest(*parts: str) -> str:
-    digest = hashlib.sha256(json.dumps(parts).encode()).digest()
-    return base64.urlsafe_b64encode(digest[:16]).decode().rstrip("=")
+def _short(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]

@@ -1,0 +1,270 @@
+"""What resolvers cost, side by side with the MCP SDK's own engine and with a guard tool written by hand.
+
+Every figure is the median of interleaved calls over an in-process connection, less that of an empty tool on the same
+host in the same run. `python -m benchmarks.engine` prints a table and fails where a ratio is over its limit.
+"""
+
+import asyncio
+import gc
+import logging
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import anyio
+import fastmcp
+import mcp
+from mcp.server import MCPServer
+from mcp_types import (
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+    InputResponse,
+)
+from pydantic import BaseModel, Field
+from rich.console import Console
+from rich.table import Table
+
+from askback import Elicit, Resolve
+from askback.integration import FastMCP
+
+WAIT = 0.02
+Call = Callable[[], Awaitable[object]]
+
+
+class Confirm(BaseModel):
+    """The form of every question here."""
+
+    confirm: bool = Field(description="Go on?")
+
+
+def trivial(number: int) -> Callable[..., Any]:
+    """A resolver with nothing to do."""
+
+    async def resolver(title: str) -> str:
+        return f"{title}{number}"
+
+    return resolver
+
+
+def waiting(number: int) -> Callable[..., Any]:
+    """A resolver that waits on the loop."""
+
+    async def resolver() -> int:
+        await anyio.sleep(WAIT)
+        return number
+
+    return resolver
+
+
+def blocking(number: int) -> Callable[..., Any]:
+    """A resolver that blocks its thread."""
+
+    def resolver() -> int:
+        time.sleep(WAIT)
+        return number
+
+    return resolver
+
+
+def ten(make: Callable[[int], Callable[..., Any]]) -> Callable[..., Any]:
+    """A tool with ten parameters, each filled by a resolver of its own."""
+    resolvers = [make(number) for number in range(10)]
+    Ten = [Annotated[Any, Resolve(resolver)] for resolver in resolvers]
+
+    async def tool(title: str, a, b, c, d, e, f, g, h, i, j) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001
+        return title
+
+    tool.__annotations__.update(zip("abcdefghij", Ten, strict=True))
+    return tool
+
+
+async def empty(title: str) -> str:
+    """A tool with nothing to resolve."""
+    return title
+
+
+async def ask_first(title: str) -> Elicit[Confirm]:
+    """The question of the tools that ask one."""
+    return Elicit(f"Order {title}?", Confirm)
+
+
+async def ask_once(title: str, first: Annotated[Confirm, Resolve(ask_first)]) -> str:
+    """A tool with one question."""
+    return f"{title} {first.confirm}"
+
+
+async def ask_second(title: str, last: Annotated[Confirm, Resolve(ask_first)]) -> Elicit[Confirm]:
+    """A question that depends on the first."""
+    return Elicit(f"Really order {title}?", Confirm)
+
+
+async def ask_third(title: str, last: Annotated[Confirm, Resolve(ask_second)]) -> Elicit[Confirm]:
+    """A question that depends on the second."""
+    return Elicit(f"Truly order {title}?", Confirm)
+
+
+async def ask_fourth(title: str, last: Annotated[Confirm, Resolve(ask_third)]) -> Elicit[Confirm]:
+    """A question that depends on the third."""
+    return Elicit(f"Honestly order {title}?", Confirm)
+
+
+async def ask_fifth(title: str, last: Annotated[Confirm, Resolve(ask_fourth)]) -> Elicit[Confirm]:
+    """A question that depends on the fourth."""
+    return Elicit(f"Finally order {title}?", Confirm)
+
+
+async def ask_five_times(title: str, last: Annotated[Confirm, Resolve(ask_fifth)]) -> str:
+    """A tool with five questions, each depending on the one before."""
+    return f"{title} {last.confirm}"
+
+
+GUARD_SCHEMA = Confirm.model_json_schema()
+
+
+async def guard(title: str, ctx: fastmcp.Context) -> str | InputRequiredResult:
+    """The same question, in the shortest form an author can write without resolvers."""
+    answer = (ctx.input_responses or {}).get("confirm")
+    if not isinstance(answer, ElicitResult):
+        params = ElicitRequestFormParams(message=f"Order {title}?", requested_schema=GUARD_SCHEMA)
+        return InputRequiredResult(input_requests={"confirm": ElicitRequest(params=params)})
+    return f"{title} {Confirm.model_validate(answer.content).confirm}"
+
+
+async def measure(calls: Mapping[str, Call], repeats: int) -> dict[str, float]:
+    """The median duration of each call, all of them taken in turn."""
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        await call()
+    gc.collect()
+    gc.disable()
+    for _ in range(repeats):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            await call()
+            taken[name].append(time.perf_counter() - start)
+    gc.enable()
+    return {name: statistics.median(durations) for name, durations in taken.items()}
+
+
+@dataclass
+class Row:
+    """A comparison: what was measured, against what, and how far it may be from it."""
+
+    what: str
+    ours: float
+    peer: str
+    theirs: float
+    limit: float
+
+    @property
+    def ratio(self) -> float:
+        """How much of the peer's time it takes."""
+        return self.ours / self.theirs
+
+
+async def compare(repeats: int) -> list[Row]:
+    """Take all measurements."""
+    ours = FastMCP("ours")
+    for name, tool in {
+        "empty": empty,
+        "trivial": ten(trivial),
+        "waiting": ten(waiting),
+        "blocking": ten(blocking),
+        "once": ask_once,
+        "five": ask_five_times,
+    }.items():
+        ours.tool(tool, name=name)
+    ours.tool(guard)
+    sdk = MCPServer("sdk")
+    for name, tool in {"empty": empty, "trivial": ten(trivial), "waiting": ten(waiting)}.items():
+        sdk.tool(name=name)(tool)
+
+    async def agree(*_: object) -> dict[str, bool]:
+        return {"confirm": True}
+
+    arguments = {"title": "Dune"}
+    async with fastmcp.Client(ours, elicitation_handler=agree) as client, mcp.Client(sdk) as sdk_client:
+
+        def call(name: str) -> Call:
+            return lambda: client.call_tool(name, arguments)
+
+        def sdk_call(name: str) -> Call:
+            return lambda: sdk_client.call_tool(name, arguments)
+
+        quick = await measure(
+            {
+                "empty": call("empty"),
+                "trivial": call("trivial"),
+                "once": call("once"),
+                "guard": call("guard"),
+                "sdk empty": sdk_call("empty"),
+                "sdk trivial": sdk_call("trivial"),
+            },
+            repeats,
+        )
+        slow = await measure(
+            {"empty": call("empty"), "waiting": call("waiting"), "blocking": call("blocking")}, max(repeats // 20, 5)
+        )
+        sdk_slow = await measure({"empty": sdk_call("empty"), "waiting": sdk_call("waiting")}, 3)
+
+        async def round_of(tool: str, number: int) -> Call:
+            """The `number`th round of a call, with the answers of the rounds before it."""
+            result: Any = None
+            responses: dict[str, InputResponse] | None = None
+            state: str | None = None
+            for _ in range(1, number):
+                result = await client.session.call_tool(
+                    tool, arguments, input_responses=responses, request_state=state, allow_input_required=True
+                )
+                responses = {
+                    key: ElicitResult(action="accept", content={"confirm": True}) for key in result.input_requests
+                }
+                state = result.request_state
+            return lambda: client.session.call_tool(
+                tool, arguments, input_responses=responses, request_state=state, allow_input_required=True
+            )
+
+        rounds = await measure(
+            {
+                "lone": await round_of("once", 1),
+                "lone answered": await round_of("once", 2),
+                **{f"{number}": await round_of("five", number) for number in range(1, 7)},
+            },
+            repeats,
+        )
+
+    lone = (rounds["lone"] + rounds["lone answered"]) / 2
+    chained = sum(rounds[str(number)] for number in range(1, 7)) / 6
+    return [
+        Row("ten trivial", quick["trivial"] - quick["empty"], "SDK", quick["sdk trivial"] - quick["sdk empty"], 2.0),
+        Row("ten of 20 ms, async", slow["waiting"] - slow["empty"], "20 ms", WAIT, 1.15),
+        Row("ten of 20 ms, sync", slow["blocking"] - slow["empty"], "20 ms", WAIT, 1.5),
+        Row(
+            "ten of 20 ms, async", slow["waiting"] - slow["empty"], "SDK", sdk_slow["waiting"] - sdk_slow["empty"], 0.15
+        ),
+        Row("one question", quick["once"] - quick["empty"], "guard tool", quick["guard"] - quick["empty"], 1.1),
+        Row("a round of five-deep", chained, "lone round", lone, 1.15),
+        Row("the fifth question's round", rounds["5"], "lone question's", rounds["lone"], 1.15),
+    ]
+
+
+def main() -> None:
+    """Measure, print, and fail where a limit is passed."""
+    logging.disable(logging.CRITICAL)
+    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    rows = asyncio.run(compare(repeats))
+    table = Table("resolvers", "µs", "against", "µs", "ratio", "limit")
+    for row in rows:
+        ratio = f"{row.ratio:.2f}" if row.ratio <= row.limit else f"[red]{row.ratio:.2f}[/]"
+        table.add_row(row.what, f"{row.ours * 1e6:.0f}", row.peer, f"{row.theirs * 1e6:.0f}", ratio, f"{row.limit:.2f}")
+    Console().print(table)
+    sys.exit(any(row.ratio > row.limit for row in rows))
+
+
+if __name__ == "__main__":
+    main()

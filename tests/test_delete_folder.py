@@ -1,0 +1,66 @@
+"""The folder example of the pull request that brought resolvers to the input_required flow."""
+
+from typing import Annotated
+
+import pytest
+from pydantic import BaseModel
+
+from askback import (
+    AcceptedElicitation,
+    CancelledElicitation,
+    DeclinedElicitation,
+    Elicit,
+    ElicitationResult,
+    Resolve,
+)
+from askback.integration import FastMCP
+from tests.conversation import Generation, Person, call
+
+mcp = FastMCP("Folders")
+FILES = {"/empty": [], "/photos": ["a.jpg", "b.jpg"]}
+
+
+class Confirm(BaseModel):
+    ok: bool
+
+
+def list_files(path: str) -> list[str]:
+    return FILES[path]
+
+
+async def confirm_delete(path: str) -> Confirm | Elicit[Confirm]:
+    if not list_files(path):
+        return Confirm(ok=True)  # empty folder: no question, no round-trip
+    return Elicit(f"{path} has files. Delete?", Confirm)
+
+
+@mcp.tool()
+async def delete_folder(path: str, confirm: Annotated[ElicitationResult[Confirm], Resolve(confirm_delete)]) -> str:
+    match confirm:
+        case AcceptedElicitation(data=Confirm(ok=True)):
+            return f"deleted {path}"
+        case AcceptedElicitation():
+            return f"kept {path}"
+        case DeclinedElicitation():
+            return "declined"
+        case CancelledElicitation():
+            return "cancelled"
+
+
+async def test_an_empty_folder_is_deleted_without_a_question(generation: Generation) -> None:
+    assert await call(mcp, generation, "delete_folder", path="/empty") == "deleted /empty"
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome"),
+    [
+        ({"ok": True}, "deleted /photos"),
+        ({"ok": False}, "kept /photos"),
+        ("decline", "declined"),
+        ("cancel", "cancelled"),
+    ],
+)
+async def test_each_outcome_reaches_the_body(generation: Generation, reply: dict[str, bool], outcome: str) -> None:
+    person = Person({"/photos has files. Delete?": reply})
+    assert await call(mcp, generation, "delete_folder", person=person, path="/photos") == outcome
+    assert len(person.asked) == 1

@@ -1,0 +1,423 @@
+"""What is refused when a tool is registered, and what can be read."""
+
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Annotated, Any, Generic, TypeVar
+
+import fastmcp
+import pytest
+from fastmcp.dependencies import Depends
+from mcp.server.mcpserver import Context as SDKContext
+from mcp.server.mcpserver import Resolve as SDKResolve
+from mcp_types import CallToolResult, InputRequiredResult
+from pydantic import BaseModel
+from typing_extensions import TypeAliasType
+
+from askback import Elicit, InvalidSignature, ListRoots, Resolve, Sample
+from askback.integration import FastMCP, find_resolved_parameters, resolved, returns_input_required
+from tests import postponed
+from tests.conversation import Generation, Person, call
+
+T = TypeVar("T")
+
+
+class Sure(BaseModel):
+    ok: bool
+
+
+class Other(BaseModel):
+    name: str
+
+
+def look(title: str) -> str:
+    return title
+
+
+def refused(fn: Callable[..., Any]) -> str:
+    """Why a tool is refused, the same sentence in every way to register it."""
+    mcp = FastMCP("shop")
+    sentences: set[str] = set()
+    for register in (mcp.tool, mcp.add_tool, resolved, lambda fn: mcp.tool(name=fn.__name__)(fn)):
+        with pytest.raises(InvalidSignature) as caught:
+            register(fn)
+        sentences.add(str(caught.value))
+    (sentence,) = sentences
+    return sentence
+
+
+def test_a_cycle_is_refused() -> None:
+    def one(x: int) -> int:
+        return x
+
+    def two(x: Annotated[int, Resolve(one)]) -> int:
+        return x
+
+    one.__annotations__["x"] = Annotated[int, Resolve(two)]
+
+    async def tool(y: Annotated[int, Resolve(two)]) -> str:
+        return ""
+
+    sentence = refused(tool)
+    assert sentence.startswith("Tool 'tool': parameter 'y'")
+    assert "the resolver 'two' depends on itself: two -> one -> two" in sentence
+
+
+def test_a_cycle_through_bound_methods_is_refused() -> None:
+    class Desk:
+        def scope(self, amount: int) -> int:
+            return amount
+
+        def amount(self, scope: int) -> int:
+            return scope
+
+    desk = Desk()
+    Desk.scope.__annotations__["amount"] = Annotated[int, Resolve(desk.amount)]
+    Desk.amount.__annotations__["scope"] = Annotated[int, Resolve(desk.scope)]
+
+    async def tool(y: Annotated[int, Resolve(desk.scope)]) -> str:
+        return ""
+
+    assert "'scope' depends on itself: scope -> amount -> scope" in refused(tool)
+
+
+def unknown_name(titel: str) -> str:
+    return titel
+
+
+def with_default(title: str, retries: int = 3) -> str:
+    return title
+
+
+def positional_only(title: str, /) -> str:
+    return title
+
+
+def anything(*args: Any) -> str:
+    return ""
+
+
+def any_keywords(**kwargs: Any) -> str:
+    return ""
+
+
+def depending(title: str = Depends(look)) -> str:
+    return title
+
+
+@pytest.mark.parametrize(
+    ("resolver", "parameter"),
+    [
+        (unknown_name, "titel"),
+        (with_default, "retries"),
+        (positional_only, "title"),
+        (anything, "args"),
+        (any_keywords, "kwargs"),
+    ],
+)
+def test_a_resolver_parameter_that_nothing_fills_is_refused(resolver: Callable[..., Any], parameter: str) -> None:
+    async def tool(title: str, found: Annotated[str, Resolve(resolver)]) -> str:
+        return found
+
+    sentence = refused(tool)
+    assert f"Tool 'tool': parameter 'found', resolver '{resolver.__name__}', its parameter '{parameter}'" in sentence
+    assert "named like an argument of the tool (title)" in sentence
+
+
+def test_what_a_tool_gets_injected_is_not_an_argument() -> None:
+    def take(ctx: str, db: str) -> str:
+        return ctx
+
+    async def tool(ctx: fastmcp.Context, found: Annotated[str, Resolve(take)], db: str = Depends(look)) -> str:
+        return found
+
+    assert "its parameter 'ctx': nothing can fill it" in refused(tool)
+    assert "argument of the tool (none)" in refused(tool)
+
+
+async def ask_two() -> Elicit[Sure] | Elicit[Other]:
+    raise AssertionError
+
+
+async def ask_and_sample() -> str | Elicit[Sure] | Sample:
+    raise AssertionError
+
+
+Questions = TypeAliasType("Questions", Annotated[Sample | None, "metadata"] | ListRoots)
+
+
+async def ask_through_aliases() -> Questions:
+    raise AssertionError
+
+
+@pytest.mark.parametrize("resolver", [ask_two, ask_and_sample, ask_through_aliases])
+def test_more_than_one_question_in_a_return_annotation_is_refused(resolver: Callable[..., Any]) -> None:
+    async def tool(found: Annotated[Any, Resolve(resolver)]) -> str:
+        return found
+
+    sentence = refused(tool)
+    assert f"parameter 'found', resolver '{resolver.__name__}': its return annotation declares 2 questions" in sentence
+
+
+class Nested(BaseModel):
+    inner: Sure
+
+
+async def ask_nested() -> Elicit[Nested]:
+    raise AssertionError
+
+
+async def ask_scalar() -> Elicit[bool]:
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("resolver", "reason"), [(ask_nested, "'inner'"), (ask_scalar, "takes a pydantic model")]
+)
+def test_a_declared_form_that_the_protocol_cannot_ask_is_refused(resolver: Callable[..., Any], reason: str) -> None:
+    async def tool(found: Annotated[Any, Resolve(resolver)]) -> str:
+        return found
+
+    assert f"resolver '{resolver.__name__}': it cannot ask for" in refused(tool)
+    assert reason in refused(tool)
+
+
+async def test_a_question_of_any_model_may_be_declared(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+
+    class Asks(Generic[T]):
+        def __init__(self, model: type[T]) -> None:
+            self.model = model
+
+        async def __call__(self) -> Elicit[T]:
+            return Elicit("Sure?", self.model)
+
+    @mcp.tool
+    async def tool(found: Annotated[Sure, Resolve(Asks(Sure))]) -> str:
+        return str(found.ok)
+
+    assert await call(mcp, generation, "tool", person=Person({"Sure?": {"ok": True}})) == "True"
+
+
+def yielding(title: str) -> Iterator[str]:
+    yield title
+
+
+async def yielding_async(title: str) -> AsyncIterator[str]:
+    yield title
+
+
+@pytest.mark.parametrize("resolver", [yielding, yielding_async])
+def test_a_generator_is_refused(resolver: Callable[..., Any]) -> None:
+    async def tool(title: str, found: Annotated[str, Resolve(resolver)]) -> str:
+        return found
+
+    assert f"resolver '{resolver.__name__}': it yields; a resolver returns its value" in refused(tool)
+
+
+Found = Annotated[str, Resolve(look)]
+AliasedFound = TypeAliasType("AliasedFound", Annotated[str, Resolve(look)])
+OptionalFound = TypeAliasType("OptionalFound", AliasedFound | None)
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        pytest.param(Found | None, id="union"),
+        pytest.param(list[Found], id="list"),
+        pytest.param(dict[str, Found], id="dict"),
+        pytest.param(Callable[[Found], str], id="callable"),
+        pytest.param(Annotated[Found | None, "metadata"], id="union in Annotated"),
+        pytest.param(Annotated[list[Found], Resolve(look)], id="container with a marker of its own"),
+        pytest.param(OptionalFound, id="alias"),
+        pytest.param(Annotated[str, SDKResolve(look)] | int, id="the SDK's marker"),
+    ],
+)
+def test_a_marker_inside_a_union_or_container_is_refused(annotation: Any) -> None:
+    async def tool(title: str, found: annotation) -> str:
+        return title
+
+    assert refused(tool) == (
+        "Tool 'tool': parameter 'found' of 'tool': Resolve(...) stands inside a union or a container; annotate the "
+        "parameter itself, as Annotated[T, Resolve(...)]"
+    )
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        pytest.param(AliasedFound, id="alias"),
+        pytest.param(Annotated[AliasedFound, "metadata"], id="annotated alias"),
+        pytest.param(Annotated[str, "first", Resolve(look)], id="among other metadata"),
+        pytest.param(Annotated[str, SDKResolve(look)], id="the SDK's marker"),
+    ],
+)
+async def test_a_marker_is_found_through_aliases_and_among_metadata(generation: Generation, annotation: Any) -> None:
+    mcp = FastMCP("shop")
+
+    @mcp.tool
+    async def tool(title: str, found: annotation) -> str:
+        return f"found {found}"
+
+    assert await call(mcp, generation, "tool", title="Dune") == "found Dune"
+
+
+async def two_markers(title: str, found: Annotated[str, Resolve(look), Resolve(unknown_name)]) -> str:
+    raise AssertionError
+
+
+async def marker_and_dependency(title: str, found: Annotated[str, Resolve(look), Depends(look)]) -> str:
+    raise AssertionError
+
+
+async def marker_and_default(title: str, found: Annotated[str, Resolve(look)] = Depends(look)) -> str:
+    raise AssertionError
+
+
+async def marker_on_context(title: str, found: Annotated[fastmcp.Context, Resolve(look)]) -> str:
+    raise AssertionError
+
+
+async def marker_on_sdk_context(title: str, found: Annotated[SDKContext[Any, Any], Resolve(look)]) -> str:
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    "tool", [two_markers, marker_and_dependency, marker_and_default, marker_on_context, marker_on_sdk_context]
+)
+def test_two_injections_on_one_parameter_are_refused(tool: Callable[..., Any]) -> None:
+    assert "parameter 'found'" in refused(tool)
+    assert "Resolve(look) is not the only thing that would fill it" in refused(tool)
+
+
+def test_two_injections_on_a_resolver_parameter_are_refused() -> None:
+    async def tool(title: str, found: Annotated[str, Resolve(two_markers)]) -> str:
+        return found
+
+    assert "resolver 'two_markers', its parameter 'found': Resolve(look) is not the only thing" in refused(tool)
+
+
+async def marker_as_default(title: str, found: str = Resolve(look)) -> str:  # pyright: ignore[reportArgumentType]
+    raise AssertionError
+
+
+async def sdk_marker_as_default(title: str, found: str = SDKResolve(look)) -> str:  # pyright: ignore[reportArgumentType]
+    raise AssertionError
+
+
+async def marker_not_called(title: str, found: Annotated[str, Resolve]) -> str:
+    raise AssertionError
+
+
+@pytest.mark.parametrize("tool", [marker_as_default, sdk_marker_as_default, marker_not_called])
+def test_a_marker_written_another_way_is_refused(tool: Callable[..., Any]) -> None:
+    assert "write the marker as Annotated[T, Resolve(resolver)]" in refused(tool)
+
+
+def test_a_resolved_parameter_must_have_a_name_to_be_passed_by() -> None:
+    async def tool(title: str, *found: Annotated[str, Resolve(look)]) -> str:
+        return title
+
+    assert "a resolved parameter must be one that can be passed by name" in refused(tool)
+
+
+Rounds = TypeAliasType("Rounds", Annotated[InputRequiredResult, "metadata"])
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        InputRequiredResult,
+        str | InputRequiredResult,
+        Annotated[str | InputRequiredResult, "metadata"],
+        Rounds | None,
+        str | Rounds,
+    ],
+)
+def test_a_tool_that_drives_its_own_rounds_can_have_no_resolvers(returned: Any) -> None:
+    async def tool(title: str, found: Annotated[str, Resolve(look)]) -> returned:
+        return found
+
+    assert returns_input_required(tool)
+    assert refused(tool).startswith("Tool 'tool': it has resolvers and returns an InputRequiredResult")
+
+
+def test_any_other_return_is_no_round() -> None:
+    async def tool() -> str | CallToolResult | list[InputRequiredResult]:
+        raise AssertionError
+
+    assert not returns_input_required(tool)
+
+
+def test_a_callable_without_a_signature_is_refused() -> None:
+    with pytest.raises(InvalidSignature, match="the signature of 'dict' cannot be read"):
+        find_resolved_parameters(dict)
+
+
+@pytest.mark.parametrize(
+    ("tool", "reason"),
+    [
+        (postponed.unreadable_marker, "its parameter 'stock' cannot be read in 'unreadable_marker'"),
+        (postponed.unreadable_argument, "its parameter 'title' cannot be read in 'unreadable_argument'"),
+        (postponed.unreadable_return, "its return annotation cannot be read in 'unreadable_return'"),
+        (postponed.with_unreadable_resolver, "resolver 'unreadable_resolver': the annotation of its parameter 'title'"),
+    ],
+)
+def test_an_annotation_that_cannot_be_read_is_refused(tool: Callable[..., Any], reason: str) -> None:
+    assert refused(tool).startswith(f"Tool '{tool.__name__}': ")
+    assert reason in refused(tool)
+    assert "name 'Missing' is not defined" in refused(tool)
+
+
+async def test_postponed_annotations_may_name_what_the_module_names(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+    mcp.tool(postponed.order)
+    assert await call(mcp, generation, "order", title="Dune") == "4 of Dune"
+
+
+async def test_postponed_annotations_may_name_what_a_closure_holds(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+    mcp.tool(postponed.make_closure(look))
+    assert await call(mcp, generation, "order_by", title="Dune") == "Dune look"
+
+
+async def test_postponed_annotations_may_name_what_is_local_where_they_are_registered(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+    postponed.register_locally(mcp.tool)
+    person = Person({"Shelf D?": {"ok": True}})
+    assert await call(mcp, generation, "order_local", person=person, title="Dune") == "D True"
+    assert await call(mcp, generation, "order_nested") == "E"
+
+
+async def test_postponed_annotations_may_name_what_their_registrar_names(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+    postponed.register_for_others(mcp.tool)
+    assert await call(mcp, generation, "named_by_the_registrar", title="Dune") == "4"
+    with pytest.raises(InvalidSignature, match="name 'Anything' is not defined"):
+        resolved(postponed.named_by_the_registrar)
+
+
+async def test_postponed_annotations_may_name_what_a_class_body_holds(generation: Generation) -> None:
+    plain = fastmcp.FastMCP("plain")
+    postponed.register_in_a_class_body(plain.tool)
+    assert await call(plain, generation, "order_in_class", title="Dune") == "4"
+
+
+def test_a_function_may_name_itself_under_its_decorator() -> None:
+    @resolved
+    async def again(title: str, found: "Annotated[str, Resolve(look)]") -> str:
+        return await again(title, found)
+
+    assert find_resolved_parameters(again) == {}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters are new in 3.12")
+async def test_postponed_annotations_may_name_type_parameters(generation: Generation) -> None:
+    scope: dict[str, Any] = {"Annotated": Annotated, "Resolve": Resolve, "look": look}
+    exec(
+        "from __future__ import annotations\n"
+        "async def tool[T: str](title: T, found: Annotated[T, Resolve(look)]) -> str:\n    return found\n",
+        scope,
+    )
+    mcp = FastMCP("shop")
+    mcp.tool(scope["tool"])
+    assert await call(mcp, generation, "tool", title="Dune") == "Dune"
