@@ -6,7 +6,10 @@ host in the same run. `python -m benchmarks.engine` prints a table and fails whe
 
 import asyncio
 import gc
+import inspect
+import json
 import logging
+import math
 import statistics
 import sys
 import time
@@ -73,13 +76,19 @@ def blocking(number: int) -> Callable[..., Any]:
 
 def ten(make: Callable[[int], Callable[..., Any]]) -> Callable[..., Any]:
     """A tool with ten parameters, each filled by a resolver of its own."""
-    resolvers = [make(number) for number in range(10)]
-    Ten = [Annotated[Any, Resolve(resolver)] for resolver in resolvers]
 
-    async def tool(title: str, a, b, c, d, e, f, g, h, i, j) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    async def tool(title: str, **given: Any) -> str:
         return title
 
-    tool.__annotations__.update(zip("abcdefghij", Ten, strict=True))
+    annotations = {name: Annotated[Any, Resolve(make(number))] for number, name in enumerate("abcdefghij")}
+    tool.__signature__ = inspect.Signature(  # pyright: ignore[reportFunctionMemberAccess]
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation)
+            for name, annotation in {"title": str, **annotations}.items()
+        ],
+        return_annotation=str,
+    )
+    tool.__annotations__ = {"title": str, **annotations, "return": str}
     return tool
 
 
@@ -135,6 +144,19 @@ async def guard(title: str, ctx: fastmcp.Context) -> str | InputRequiredResult:
     return f"{title} {Confirm.model_validate(answer.content).confirm}"
 
 
+async def remembering_guard(title: str, ctx: fastmcp.Context) -> str | InputRequiredResult:
+    """The same question by hand, where an answer counts only for what was asked: what resolvers promise."""
+    message = f"Order {title}?"
+    answer = (ctx.input_responses or {}).get("confirm")
+    asked = json.loads(ctx.request_state or "{}").get("asked")
+    if not isinstance(answer, ElicitResult) or asked != message:
+        params = ElicitRequestFormParams(message=message, requested_schema=GUARD_SCHEMA)
+        return InputRequiredResult(
+            input_requests={"confirm": ElicitRequest(params=params)}, request_state=json.dumps({"asked": message})
+        )
+    return f"{title} {Confirm.model_validate(answer.content).confirm}"
+
+
 async def measure(calls: Mapping[str, Call], repeats: int) -> dict[str, float]:
     """The median duration of each call, all of them taken in turn."""
     taken: dict[str, list[float]] = {name: [] for name in calls}
@@ -159,7 +181,7 @@ class Row:
     ours: float
     peer: str
     theirs: float
-    limit: float
+    limit: float = math.inf
 
     @property
     def ratio(self) -> float:
@@ -180,6 +202,7 @@ async def compare(repeats: int) -> list[Row]:
     }.items():
         ours.tool(tool, name=name)
     ours.tool(guard)
+    ours.tool(remembering_guard)
     sdk = MCPServer("sdk")
     for name, tool in {"empty": empty, "trivial": ten(trivial), "waiting": ten(waiting)}.items():
         sdk.tool(name=name)(tool)
@@ -202,6 +225,7 @@ async def compare(repeats: int) -> list[Row]:
                 "trivial": call("trivial"),
                 "once": call("once"),
                 "guard": call("guard"),
+                "remembering guard": call("remembering_guard"),
                 "sdk empty": sdk_call("empty"),
                 "sdk trivial": sdk_call("trivial"),
             },
@@ -247,9 +271,16 @@ async def compare(repeats: int) -> list[Row]:
         Row(
             "ten of 20 ms, async", slow["waiting"] - slow["empty"], "SDK", sdk_slow["waiting"] - sdk_slow["empty"], 0.15
         ),
-        Row("one question", quick["once"] - quick["empty"], "guard tool", quick["guard"] - quick["empty"], 1.1),
-        Row("a round of five-deep", chained, "lone round", lone, 1.15),
-        Row("the fifth question's round", rounds["5"], "lone question's", rounds["lone"], 1.15),
+        Row(
+            "one question",
+            quick["once"] - quick["empty"],
+            "guard that remembers what it asked",
+            quick["remembering guard"] - quick["empty"],
+            1.1,
+        ),
+        Row("one question", quick["once"] - quick["empty"], "guard without state", quick["guard"] - quick["empty"]),
+        Row("a round of a five-deep chain", chained, "a lone round", lone, 1.15),
+        Row("its fifth round", rounds["5"], "its first", rounds["1"]),
     ]
 
 
@@ -261,7 +292,8 @@ def main() -> None:
     table = Table("resolvers", "µs", "against", "µs", "ratio", "limit")
     for row in rows:
         ratio = f"{row.ratio:.2f}" if row.ratio <= row.limit else f"[red]{row.ratio:.2f}[/]"
-        table.add_row(row.what, f"{row.ours * 1e6:.0f}", row.peer, f"{row.theirs * 1e6:.0f}", ratio, f"{row.limit:.2f}")
+        limit = f"{row.limit:.2f}" if math.isfinite(row.limit) else ""
+        table.add_row(row.what, f"{row.ours * 1e6:.0f}", row.peer, f"{row.theirs * 1e6:.0f}", ratio, limit)
     Console().print(table)
     sys.exit(any(row.ratio > row.limit for row in rows))
 

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from mcp_types import ElicitResult, InputRequiredResult, InputResponse
 
 Generation = Literal["auto", "legacy"]
 Server = fastmcp.FastMCP[Any]
-Reply = Mapping[str, Any] | Literal["decline", "cancel"]
+Reply = dict[str, Any] | Literal["decline", "cancel"]
 
 
 class Person:
@@ -29,14 +29,14 @@ class Person:
         self.asked.append(message)
         for part, reply in self.replies.items():
             if part in message:
-                return dict(reply) if isinstance(reply, Mapping) else ElicitResult(action=reply)
+                return ElicitResult(action=reply) if reply == "decline" or reply == "cancel" else dict(reply)
         raise AssertionError(f"nobody expected to be asked {message!r}")
 
 
 @asynccontextmanager
 async def connect(
     server: Server, generation: Generation = "auto", person: Callable[..., Any] | None = None, **options: Any
-) -> AsyncIterator[fastmcp.Client[Any]]:
+) -> AsyncGenerator[fastmcp.Client[Any]]:
     with anyio.fail_after(20):
         async with fastmcp.Client(server, mode=generation, elicitation_handler=person, **options) as client:
             yield client

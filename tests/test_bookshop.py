@@ -78,7 +78,9 @@ async def order_book(
 
 
 @mcp.tool()
-async def suggest_book(title: str, backorder: Annotated[ElicitationResult[Backorder], Resolve(confirm_backorder)]) -> str:
+async def suggest_book(
+    title: str, backorder: Annotated[ElicitationResult[Backorder], Resolve(confirm_backorder)]
+) -> str:
     """Order a book, or suggest another."""
     return backorder.action
 
@@ -120,7 +122,9 @@ async def test_a_person_decides_what_cannot(generation: Generation, reply: dict[
     assert person.asked == ["'Neuromancer' is out of stock (2-3 weeks). Order anyway?"]
 
 
-@pytest.mark.parametrize(("reply", "action"), [({"confirm": True}, "accept"), ("decline", "decline"), ("cancel", "cancel")])
+@pytest.mark.parametrize(
+    ("reply", "action"), [({"confirm": True}, "accept"), ("decline", "decline"), ("cancel", "cancel")]
+)
 async def test_a_tool_may_take_the_outcome_instead(generation: Generation, reply: dict[str, bool], action: str) -> None:
     person = Person({"Order anyway?": reply})
     assert await call(mcp, generation, "suggest_book", person=person, title="Neuromancer") == action

@@ -2,12 +2,13 @@
 
 import functools
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import fastmcp
 import pytest
+from fastmcp.exceptions import ToolError
 from fastmcp.server.lifespan import lifespan
 from mcp.server.mcpserver import Context as SDKContext
 from mcp_types import ElicitResult
@@ -82,7 +83,9 @@ class Place:
         pytest.param(Shelf("B").locate_later, "Dune soon on B", id="async bound method"),
         pytest.param(closure("C"), "Dune in C", id="closure"),
         pytest.param(functools.partial(locate_in, "D", floor=2), "Dune in D, floor 2", id="async partial"),
-        pytest.param(functools.partial(functools.partial(locate_in, "D"), floor=3), "Dune in D, floor 3", id="partials"),
+        pytest.param(
+            functools.partial(functools.partial(locate_in, "D"), floor=3), "Dune in D, floor 3", id="partials"
+        ),
         pytest.param(Locator("E"), "Dune at E", id="callable object"),
         pytest.param(SlowLocator(), "Dune eventually", id="async callable object"),
         pytest.param(passed_through(SlowLocator()), "Dune eventually", id="function that returns a coroutine"),
@@ -104,7 +107,9 @@ async def test_a_keyword_that_a_partial_has_filled_is_not_taken_from_the_tool(ge
     mcp = FastMCP("shop")
 
     @mcp.tool
-    async def find(title: str, floor: int, place: Annotated[str, Resolve(functools.partial(locate_in, "D", floor=2))]) -> str:
+    async def find(
+        title: str, floor: int, place: Annotated[str, Resolve(functools.partial(locate_in, "D", floor=2))]
+    ) -> str:
         return f"{place} ({floor})"
 
     assert await call(mcp, generation, "find", title="Dune", floor=9) == "Dune in D, floor 2 (9)"
@@ -174,7 +179,7 @@ async def test_a_resolver_may_take_the_context(generation: Generation) -> None:
 
     async def who(ctx: fastmcp.Context, maybe: fastmcp.Context | None = None) -> str:
         assert maybe is ctx
-        return f"{ctx.fastmcp.name} {ctx.request_id is not None}"
+        return f"{ctx.fastmcp.name} {ctx.request_id == ctx.origin_request_id}"
 
     @mcp.tool
     async def tell(ctx: fastmcp.Context, told: Annotated[str, Resolve(who)]) -> str:
@@ -185,7 +190,7 @@ async def test_a_resolver_may_take_the_context(generation: Generation) -> None:
 
 async def test_a_resolver_written_for_the_sdk_gets_what_it_uses_of_its_context(generation: Generation) -> None:
     @lifespan
-    async def opened(server: Any) -> Any:
+    async def opened(server: Any) -> AsyncIterator[dict[str, Any]]:
         yield {"database": "open"}
 
     mcp = FastMCP("shop", lifespan=opened)
@@ -230,7 +235,7 @@ async def test_without_a_request_the_sdks_context_says_so() -> None:
     async def tell(told: Annotated[str, Resolve(look)]) -> str:
         return told
 
-    with pytest.raises(fastmcp.exceptions.ToolError, match="there is no request"):
+    with pytest.raises(ToolError, match="there is no request"):
         await mcp.call_tool("tell")
 
 
@@ -298,7 +303,7 @@ async def test_a_resolver_written_here_runs_on_the_sdks_own_server() -> None:
     async def buy(title: str, sure: Annotated[Sure, Resolve(ask)]) -> str:
         return str(sure.ok)
 
-    async def agree(*_: Any) -> ElicitResult:
+    async def agree(context: Any, params: Any) -> ElicitResult:
         return ElicitResult(action="accept", content={"ok": True})
 
     async with sdk.Client(server, elicitation_callback=agree) as client:

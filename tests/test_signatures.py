@@ -170,9 +170,7 @@ async def ask_scalar() -> Elicit[bool]:
     raise AssertionError
 
 
-@pytest.mark.parametrize(
-    ("resolver", "reason"), [(ask_nested, "'inner'"), (ask_scalar, "takes a pydantic model")]
-)
+@pytest.mark.parametrize(("resolver", "reason"), [(ask_nested, "'inner'"), (ask_scalar, "takes a pydantic model")])
 def test_a_declared_form_that_the_protocol_cannot_ask_is_refused(resolver: Callable[..., Any], reason: str) -> None:
     async def tool(found: Annotated[Any, Resolve(resolver)]) -> str:
         return found

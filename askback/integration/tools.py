@@ -24,6 +24,7 @@ from askback.integration.engine import (
     returns_input_required,
 )
 from askback.integration.engine.annotations import (
+    callee,
     is_async,
     key_of,
     name_of,
@@ -145,6 +146,7 @@ def _wrapper(fn: Callable[..., Any], resolution: _Resolution, hidden: set[str]) 
 
     functools.update_wrapper(wrapper, fn)
     wrapper.__name__ = name_of(fn)
+    wrapper.__doc__ = _docstring(fn)
     visible = [each for name, each in read_parameters(fn).items() if name not in hidden]
     hidden_parameter = inspect.Parameter(RESOLUTION, inspect.Parameter.KEYWORD_ONLY, default=resolution)
     returned = read_return(fn)
@@ -154,6 +156,14 @@ def _wrapper(fn: Callable[..., Any], resolution: _Resolution, hidden: set[str]) 
         wrapper.__annotations__["return"] = returned
     setattr(wrapper, RESOLVED_NAMES, frozenset(hidden))
     return wrapper
+
+
+def _docstring(fn: Callable[..., Any]) -> str | None:
+    """What FastMCP takes for the description of `fn`."""
+    if isinstance(fn, functools.partial) and "__doc__" in fn.__dict__:
+        return fn.__doc__
+    target = callee(cast("Callable[..., Any]", fn))
+    return target.__doc__ if target.__doc__ or inspect.isroutine(target) else target.__call__.__doc__
 
 
 def _check_is_tool(fn: Callable[..., Any]) -> None:

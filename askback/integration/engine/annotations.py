@@ -17,22 +17,29 @@ ALIASES: tuple[type, ...] = tuple({TypeAliasType, getattr(typing, "TypeAliasType
 """The classes of `type X = ...` aliases: the standard library's, where it has one, and the backport's."""
 
 
+def callee(fn: Callable[..., Any]) -> Any:
+    """What a call of `fn` ends up calling: inside `functools.partial` and `staticmethod`."""
+    while isinstance(fn, functools.partial | staticmethod):
+        fn = fn.func if isinstance(fn, functools.partial) else fn.__func__
+    return fn
+
+
 def name_of(fn: Callable[..., Any]) -> str:
-    """What an error calls `fn`: its name, or for objects that have none, their class's."""
-    target = _callee(fn)
-    return getattr(target, "__name__", type(target).__name__)
+    """What `fn` is called: its name, or for objects that have none, their class's."""
+    named = fn if hasattr(fn, "__name__") else callee(fn)
+    return getattr(named, "__name__", type(named).__name__)
 
 
 def key_of(fn: Callable[..., Any]) -> str:
     """`module:qualname`, the same in every process that imports the same code."""
-    target = _callee(fn)
+    target = callee(fn)
     named: Any = target if hasattr(target, "__qualname__") else target.__class__
     return f"{named.__module__}:{named.__qualname__}"
 
 
 def is_async(fn: Callable[..., Any]) -> bool:
     """Whether calling `fn` gives a coroutine rather than doing the work."""
-    target = _callee(fn)
+    target = callee(fn)
     return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)
 
 
@@ -43,19 +50,17 @@ def is_generator(fn: Callable[..., Any]) -> bool:
 
 
 def read_parameters(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters still open in a call of `fn`, their annotations evaluated.
+    """The parameters of `fn`, their annotations evaluated.
 
     Raises:
         InvalidSignature: If the signature or an annotation cannot be read.
     """
-    bound = _bound_keywords(fn)
     scope = _Scope(fn)
     return {
         name: parameter.replace(
             annotation=scope.read(parameter.annotation, f"the annotation of its parameter {name!r}")
         )
         for name, parameter in _signature(fn).parameters.items()
-        if name not in bound
     }
 
 
@@ -66,6 +71,16 @@ def read_return(fn: Callable[..., Any]) -> Any:
         InvalidSignature: If the signature or the annotation cannot be read.
     """
     return _Scope(fn).read(_signature(fn).return_annotation, "its return annotation")
+
+
+def bound_keywords(fn: Callable[..., Any]) -> set[str]:
+    """The parameters that `functools.partial` has filled by name, which are still parameters of `fn`."""
+    bound: set[str] = set()
+    while isinstance(fn, functools.partial):
+        partial = typing.cast("functools.partial[Any]", fn)
+        bound.update(partial.keywords)
+        fn = partial.func
+    return bound
 
 
 def unannotated(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -121,26 +136,9 @@ def _signature(fn: Callable[..., Any]) -> inspect.Signature:
         raise InvalidSignature(f"the signature of {name_of(fn)!r} cannot be read: {error}") from error
 
 
-def _callee(fn: Callable[..., Any]) -> Any:
-    """What a call of `fn` ends up calling: inside `functools.partial` and `staticmethod`."""
-    while isinstance(fn, functools.partial | staticmethod):
-        fn = fn.func if isinstance(fn, functools.partial) else fn.__func__
-    return fn
-
-
-def _bound_keywords(fn: Callable[..., Any]) -> set[str]:
-    """The keywords `functools.partial` has filled: `inspect.signature` still lists them."""
-    bound: set[str] = set()
-    while isinstance(fn, functools.partial):
-        partial = typing.cast("functools.partial[Any]", fn)
-        bound.update(partial.keywords)
-        fn = partial.func
-    return bound
-
-
 def _function_behind(fn: Callable[..., Any]) -> Any:
     """The plain function in which the annotations of `fn` were written."""
-    target = _callee(fn)
+    target = callee(fn)
     if isinstance(target, type):
         target = typing.cast("Any", target).__init__
     elif not inspect.isroutine(target):

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, Protocol, cast
 
 import anyio
@@ -60,6 +59,7 @@ class _Rounds:
     def __init__(self, host: Host, plans: Sequence[ResolverPlan]) -> None:
         self._host = host
         self._tool = plans[0].graph.tool
+        self._state = _State(host.request_state, self._tool)
         self._kept: dict[str, Answer] = {}
         self._open: dict[int, tuple[str, str, InputRequest]] = {}
 
@@ -92,10 +92,6 @@ class _Rounds:
             request_state=_State.encode(self._tool, self._kept, {key: digest for key, digest, _ in open_questions}),
         )
 
-    @cached_property
-    def _state(self) -> "_State":
-        return _State(self._host.request_state, self._tool)
-
     def _recorded(self, key: str, question: Question, digest: str) -> Accepted | Refusal | None:
         answer = self._state.answer(key, digest)
         if answer is None:
@@ -109,14 +105,14 @@ class _Rounds:
 
 
 class _State:
-    """The `request_state` of the round before.
+    """The `request_state` of the round before: the answers so far, and what was asked last.
 
     The host has verified it, but an older or newer release may have written it: whatever does not read as expected is
     taken as not there, so its question is asked again.
     """
 
     def __init__(self, text: str | None, tool: str) -> None:
-        content = _mapping(_parsed(text))
+        content: Mapping[str, Any] = _mapping(_parsed(text)) if text is not None else {}
         known = content.get("v") == STATE_VERSION and content.get("t") == tool
         self.asked: Mapping[str, Any] = _mapping(content.get("asked")) if known else {}
         self._answers: Mapping[str, Any] = _mapping(content.get("answers")) if known else {}
@@ -133,7 +129,7 @@ class _State:
     def encode(tool: str, answers: Mapping[str, Answer], asked: Mapping[str, str]) -> str:
         """The state to send along with a round's questions."""
         # In ASCII, so that nothing a client can put into a string fails to encode.
-        return json.dumps({"v": STATE_VERSION, "t": tool, "answers": answers, "asked": asked}, separators=(",", ":"))
+        return json.dumps({"v": STATE_VERSION, "t": tool, "answers": answers, "asked": asked})
 
 
 class _Requests:
@@ -212,9 +208,9 @@ def _check_reachable(plan: ResolverPlan, question: Question, host: Host) -> None
         )
 
 
-def _parsed(text: str | None) -> Any:
+def _parsed(text: str) -> Any:
     try:
-        return json.loads(text or "null")
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
 

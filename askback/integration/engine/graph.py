@@ -11,6 +11,7 @@ from uncalled_for import Dependency, Provider
 
 from askback.integration.engine.annotations import (
     arms,
+    bound_keywords,
     is_async,
     is_class_of,
     is_generator,
@@ -58,6 +59,8 @@ class ResolverPlan:
     """Parameters filled with the host's context, and the kind of context."""
     dependencies: tuple[tuple[str, int, bool], ...]
     """Parameters filled by another resolver, which one, and whether they take the outcome rather than the value."""
+    waits_for: int
+    """How many resolvers have to be done before it can run."""
     dependents: tuple[int, ...]
     required_as: str | None
     """The first parameter that cannot do without its value: one that takes the value, not the outcome."""
@@ -180,6 +183,7 @@ class _Analysis:
                 dependencies=tuple(
                     (name, numbers[dependency], takes_outcome) for name, dependency, takes_outcome in draft.dependencies
                 ),
+                waits_for=len({dependency for _, dependency, _ in draft.dependencies}),
                 dependents=tuple(dependents[resolver]),
                 required_as=draft.required_as,
                 graph=self._graph,
@@ -200,7 +204,10 @@ class _Analysis:
         arguments: list[str] = []
         contexts: list[tuple[str, type]] = []
         dependencies: list[tuple[str, Hashable, bool]] = []
+        bound = bound_keywords(fn)
         for name, parameter in parameters.items():
+            if name in bound:
+                continue
             place = f"{where}, its parameter {name!r}"
             marker = _marker(parameter, self._graph.types, place)
             context = _context_kind(parameter.annotation, self._graph.types)

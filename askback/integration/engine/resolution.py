@@ -66,8 +66,8 @@ class _Resolution:
         self._values: list[Any] = [None] * len(plans)
         self._refusals: dict[int, Refusal] = {}
         self._settled = [False] * len(plans)
-        self._missing = [len({dependency for _, dependency, _ in plan.dependencies}) for plan in plans]
-        self._ready = deque(plan for plan in plans if not plan.dependencies)
+        self._missing = [plan.waits_for for plan in plans]
+        self._ready = deque([plan for plan in plans if not plan.waits_for])
         self._failures: dict[int, BaseException] = {}
         self._helper_is_scheduled = False
 
