@@ -22,14 +22,14 @@ class Person:
     """Answers by what a message contains, and remembers what it was asked."""
 
     def __init__(self, replies: Mapping[str, Reply] | None = None) -> None:
-        self.replies = dict(replies or {})
+        self.replies: dict[str, Reply] = dict(replies or {})
         self.asked: list[str] = []
 
     async def __call__(self, message: str, *_: Any) -> Any:
         self.asked.append(message)
         for part, reply in self.replies.items():
             if part in message:
-                return ElicitResult(action=reply) if reply == "decline" or reply == "cancel" else dict(reply)
+                return reply if isinstance(reply, dict) else ElicitResult(action=reply)
         raise AssertionError(f"nobody expected to be asked {message!r}")
 
 
@@ -38,7 +38,7 @@ async def connect(
     server: Server, generation: Generation = "auto", person: Callable[..., Any] | None = None, **options: Any
 ) -> AsyncGenerator[fastmcp.Client[Any]]:
     with anyio.fail_after(20):
-        async with fastmcp.Client(server, mode=generation, elicitation_handler=person, **options) as client:
+        async with fastmcp.Client(server, mode=generation, elicitation_handler=person or Person(), **options) as client:
             yield client
 
 
@@ -48,7 +48,8 @@ async def call(server: Server, generation: Generation, tool: str, *, person: Per
         return said(await client.call_tool(tool, args, raise_on_error=False))
 
 
-def said(result: CallToolResult | WireResult) -> str:
+def said(result: CallToolResult | WireResult | InputRequiredResult) -> str:
+    assert not isinstance(result, InputRequiredResult), "it asks"
     text = getattr(result.content[0], "text", "") if result.content else ""
     return f"failed: {text}" if result.is_error else text
 

@@ -8,7 +8,7 @@ import fastmcp
 import pytest
 from fastmcp.exceptions import ToolError
 from fastmcp.prompts import Prompt, prompt
-from fastmcp.resources import Resource, ResourceTemplate, resource
+from fastmcp.resources import Resource, ResourceTemplate, TextResource, resource
 from fastmcp.server.middleware import Middleware
 from fastmcp.tools import FunctionTool, Tool, tool
 from fastmcp.tools.tool_transform import ArgTransform
@@ -349,7 +349,7 @@ async def test_a_value_of_any_class_may_be_resolved(generation: Generation) -> N
     mcp = FastMCP("ours")
 
     @mcp.tool
-    def see(thing: Annotated[Unschemable, SDKResolve(make_unschemable)]) -> str:
+    def see(thing: Annotated[Unschemable, SDKResolve(make_unschemable)]):
         return type(thing).__name__
 
     assert await call(mcp, generation, "see") == "Unschemable"
@@ -402,6 +402,7 @@ async def test_prompts_and_resources_without_resolvers_are_fastmcps(generation: 
     def config() -> str:
         return "all"
 
+    mcp.add_resource(TextResource(uri="config://fixed", name="fixed", text="fixed"))
     mcp.add_resource(Resource.from_function(lambda: "text", uri="config://text", name="text"))
     mcp.add_template(ResourceTemplate.from_function(lambda name: name, uri_template="shelf://{name}", name="shelf"))
     mcp.add_prompt(Prompt.from_function(ask, name="again"))
@@ -410,6 +411,7 @@ async def test_prompts_and_resources_without_resolvers_are_fastmcps(generation: 
         assert "What of Dune?" in str(await client.get_prompt("again", {"topic": "Dune"}))
         assert "all" in str(await client.read_resource("config://all"))
         assert "text" in str(await client.read_resource("config://text"))
+        assert "fixed" in str(await client.read_resource("config://fixed"))
         assert "A" in str(await client.read_resource("shelf://A"))
 
 

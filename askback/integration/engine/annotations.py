@@ -34,7 +34,8 @@ def key_of(fn: Callable[..., Any]) -> str:
     """`module:qualname`, the same in every process that imports the same code."""
     target = callee(fn)
     named: Any = target if hasattr(target, "__qualname__") else target.__class__
-    return f"{named.__module__}:{named.__qualname__}"
+    module = getattr(named, "__module__", None) or "builtins"
+    return f"{module}:{named.__qualname__}"
 
 
 def is_async(fn: Callable[..., Any]) -> bool:

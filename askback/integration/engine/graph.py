@@ -122,11 +122,11 @@ def build_resolver_plans(
 
 def identity(fn: Callable[..., Any]) -> Hashable:
     """What makes two mentions of a resolver the same one: a bound method is a new object at each mention."""
-    if inspect.ismethod(fn):
-        return id(fn.__func__), id(fn.__self__)
-    if inspect.isbuiltin(fn):
-        return fn.__name__, id(fn.__self__)
-    return id(fn)
+    bound_to = getattr(fn, "__self__", None)
+    if bound_to is None:
+        return id(fn)
+    function = getattr(fn, "__func__", None)
+    return fn.__name__ if function is None else id(function), id(bound_to)
 
 
 @dataclass
@@ -236,7 +236,10 @@ class _Analysis:
                 "resolver asks one, so make it two resolvers"
             )
         elicits = [arm for arm in declared if is_class_of(arm, SDKElicit)]
-        for model in (argument for arm in elicits for argument in get_args(arm) if isinstance(argument, type)):
+        for model in (argument for arm in elicits for argument in get_args(arm)):
+            # `Any` and type variables say that it depends; it is a class on some versions of Python, too.
+            if model is Any or not isinstance(model, type):
+                continue
             try:
                 self._graph.forms.of(model)
             except (TypeError, PydanticUserError) as error:

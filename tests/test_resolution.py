@@ -1,0 +1,392 @@
+"""In which order resolvers run, what runs at the same time, and how a failure ends a call."""
+
+import asyncio
+import threading
+from typing import Annotated, Any
+
+import anyio
+import pytest
+from fastmcp.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ToolError as SDKToolError
+from pydantic import BaseModel, TypeAdapter
+
+from askback import Elicit, ElicitationResult, Resolve
+from askback.integration import FastMCP
+from tests.conversation import Generation, Person, call, connect, said
+
+
+class Sure(BaseModel):
+    ok: bool
+
+
+async def test_independent_resolvers_run_at_the_same_time(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+    on_loop = [anyio.Event() for _ in range(3)]
+    in_threads = threading.Barrier(3)
+
+    def waits_on_loop(number: int) -> Any:
+        async def resolver() -> int:
+            on_loop[number].set()
+            for event in on_loop:
+                await event.wait()
+            return number
+
+        return resolver
+
+    def waits_in_thread(number: int) -> Any:
+        def resolver() -> int:
+            in_threads.wait(timeout=10)
+            return number
+
+        return resolver
+
+    @mcp.tool
+    async def gather(
+        a: Annotated[int, Resolve(waits_on_loop(0))],
+        b: Annotated[int, Resolve(waits_in_thread(1))],
+        c: Annotated[int, Resolve(waits_on_loop(1))],
+        d: Annotated[int, Resolve(waits_in_thread(2))],
+        e: Annotated[int, Resolve(waits_on_loop(2))],
+        f: Annotated[int, Resolve(waits_in_thread(3))],
+    ) -> str:
+        return f"{a}{b}{c}{d}{e}{f}"
+
+    assert await call(mcp, generation, "gather") == "011223"
+
+
+async def test_a_resolver_runs_as_soon_as_its_own_dependencies_are_done(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+    downstream = anyio.Event()
+
+    async def quick() -> int:
+        return 1
+
+    async def after_quick(value: Annotated[int, Resolve(quick)]) -> int:
+        downstream.set()
+        return value + 1
+
+    async def slow() -> int:
+        await downstream.wait()
+        return 5
+
+    @mcp.tool
+    async def add(
+        a: Annotated[int, Resolve(slow)], b: Annotated[int, Resolve(after_quick)], c: Annotated[int, Resolve(quick)]
+    ) -> str:
+        return f"{a + b + c}"
+
+    assert await call(mcp, generation, "add") == "8"
+
+
+async def test_a_resolver_runs_once_however_many_want_it(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+    runs: list[str] = []
+
+    class Desk:
+        async def base(self) -> int:
+            runs.append("base")
+            return 1
+
+        async def left(self) -> int:
+            raise NotImplementedError
+
+        async def right(self) -> int:
+            raise NotImplementedError
+
+    desk, other = Desk(), Desk()
+
+    async def left(base: Annotated[int, Resolve(desk.base)], again: Annotated[int, Resolve(desk.base)]) -> int:
+        runs.append("left")
+        return base + again
+
+    async def right(base: Annotated[int, Resolve(desk.base)], left: Annotated[int, Resolve(left)]) -> int:
+        runs.append("right")
+        return base + left
+
+    @mcp.tool
+    async def add(
+        r: Annotated[int, Resolve(right)],
+        left_too: Annotated[int, Resolve(left)],
+        base: Annotated[int, Resolve(desk.base)],
+        elsewhere: Annotated[int, Resolve(other.base)],
+    ) -> str:
+        return f"{r} {left_too} {base} {elsewhere}"
+
+    assert await call(mcp, generation, "add") == "3 2 1 1"
+    assert sorted(runs) == ["base", "base", "left", "right"]
+
+
+async def test_a_builtin_method_is_one_resolver_however_often_it_is_named(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+    titles = iter(["Dune", "Emma"])
+
+    async def shout(title: Annotated[str, Resolve(titles.__next__)]) -> str:
+        return title.upper()
+
+    @mcp.tool
+    async def read(title: Annotated[str, Resolve(titles.__next__)], loud: Annotated[str, Resolve(shout)]) -> str:
+        return f"{title} {loud}"
+
+    assert await call(mcp, generation, "read") == "Dune DUNE"
+
+
+async def test_a_failure_cancels_what_is_running(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+    running, cancelled = anyio.Event(), anyio.Event()
+
+    async def waits() -> int:
+        try:
+            running.set()
+            await anyio.sleep_forever()
+        finally:
+            cancelled.set()
+        return 0
+
+    async def fails() -> int:
+        await running.wait()
+        raise ToolError("no such book")
+
+    async def never() -> int:
+        raise AssertionError("its dependency never finished")
+
+    async def after(a: Annotated[int, Resolve(waits)]) -> int:
+        return await never()
+
+    @mcp.tool
+    async def add(
+        a: Annotated[int, Resolve(waits)], b: Annotated[int, Resolve(fails)], c: Annotated[int, Resolve(after)]
+    ) -> str:
+        raise AssertionError("a resolver failed")
+
+    assert await call(mcp, generation, "add") == "failed: no such book"
+    assert cancelled.is_set()
+
+
+async def test_a_failure_waits_for_threads(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+    started, go, done = threading.Event(), threading.Event(), threading.Event()
+
+    def works() -> Elicit[Sure]:
+        started.set()
+        go.wait(timeout=10)
+        done.set()
+        return Elicit("Nobody is asked this any more", Sure)
+
+    async def fails() -> int:
+        await anyio.to_thread.run_sync(started.wait)
+        try:
+            raise ToolError("no such book")
+        finally:
+            go.set()
+
+    @mcp.tool
+    async def add(a: Annotated[Sure, Resolve(works)], b: Annotated[int, Resolve(fails)]) -> str:
+        raise AssertionError("a resolver failed")
+
+    person = Person()
+    async with connect(mcp, generation, person) as client:
+        result = await client.call_tool("add", raise_on_error=False)
+        assert done.is_set()
+    assert said(result) == "failed: no such book"
+    assert person.asked == []
+
+
+async def test_the_first_declared_of_several_failures_is_reported(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+    running = anyio.Event()
+
+    def fails_on_cancellation(name: str) -> Any:
+        async def resolver() -> int:
+            try:
+                running.set()
+                await anyio.sleep_forever()
+            finally:
+                raise ToolError(f"{name} failed while it was stopped")
+
+        return resolver
+
+    async def fails_first() -> int:
+        await running.wait()
+        raise ToolError("failed first")
+
+    async def needs_both(
+        one: Annotated[int, Resolve(fails_on_cancellation("one"))],
+        two: Annotated[int, Resolve(fails_on_cancellation("two"))],
+    ) -> int:
+        raise AssertionError
+
+    @mcp.tool
+    async def add(a: Annotated[int, Resolve(needs_both)], b: Annotated[int, Resolve(fails_first)]) -> str:
+        raise AssertionError("a resolver failed")
+
+    for _ in range(5):
+        running = anyio.Event()
+        assert await call(mcp, generation, "add") == "failed: one failed while it was stopped"
+
+
+async def test_nothing_is_started_after_a_failure(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+
+    async def fails() -> int:
+        raise ToolError("no such book")
+
+    async def never() -> int:
+        raise AssertionError("the call has failed before")
+
+    @mcp.tool
+    async def add(
+        a: Annotated[int, Resolve(fails)],
+        b: Annotated[int, Resolve(never)],
+        c: Annotated[int, Resolve(lambda: never())],
+    ) -> str:
+        raise AssertionError("a resolver failed")
+
+    assert await call(mcp, generation, "add") == "failed: no such book"
+
+
+async def test_a_tool_error_reaches_the_client_whoevers_it_is(generation: Generation) -> None:
+    mcp = FastMCP("shop", mask_error_details=True)
+
+    async def fails_with(kind: str) -> int:
+        raise {"fastmcp": ToolError, "sdk": SDKToolError, "other": RuntimeError}[kind](f"{kind}: no such book")
+
+    @mcp.tool
+    async def find(kind: str, shelf: Annotated[int, Resolve(fails_with)]) -> str:
+        raise AssertionError("a resolver failed")
+
+    assert await call(mcp, generation, "find", kind="fastmcp") == "failed: fastmcp: no such book"
+    assert await call(mcp, generation, "find", kind="sdk") == "failed: sdk: no such book"
+    assert await call(mcp, generation, "find", kind="other") == "failed: Error calling tool 'find'"
+
+
+async def test_any_other_error_is_what_fastmcp_makes_of_a_bodys(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+
+    async def fails(kind: str) -> int:
+        if kind == "validation":
+            return TypeAdapter(int).validate_python("x")
+        raise ExceptionGroup("several", [ValueError("one")])
+
+    @mcp.tool
+    async def find(kind: str, shelf: Annotated[int, Resolve(fails)]) -> str:
+        raise AssertionError("a resolver failed")
+
+    assert (await call(mcp, generation, "find", kind="validation")).startswith("failed: Error calling tool 'find': 1 ")
+    assert await call(mcp, generation, "find", kind="group") == (
+        "failed: Error calling tool 'find': several (1 sub-exception)"
+    )
+
+
+@pytest.mark.parametrize("beside", [True, False], ids=["beside another", "alone"])
+async def test_a_resolver_that_cancels_itself_ends_the_call(beside: bool) -> None:
+    mcp = FastMCP("shop")
+
+    async def gives_up() -> int:
+        raise asyncio.CancelledError("gave up")
+
+    async def waits() -> int:
+        await anyio.sleep_forever()
+        return 0
+
+    async def other() -> int:
+        return await waits() if beside else 0
+
+    @mcp.tool
+    async def add(a: Annotated[int, Resolve(other)], b: Annotated[int, Resolve(gives_up)]) -> str:
+        raise AssertionError("a resolver gave up")
+
+    @mcp.tool
+    async def add_first(a: Annotated[int, Resolve(gives_up)], b: Annotated[int, Resolve(other)]) -> str:
+        raise AssertionError("a resolver gave up")
+
+    for tool in ("add", "add_first"):
+        with anyio.fail_after(10), pytest.raises(asyncio.CancelledError, match="gave up"):
+            await mcp.call_tool(tool)
+
+
+async def test_cancelling_a_call_stops_its_resolvers(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+    running, stopped = anyio.Event(), [anyio.Event(), anyio.Event()]
+
+    def waits(number: int) -> Any:
+        async def resolver() -> int:
+            try:
+                running.set()
+                await anyio.sleep_forever()
+            finally:
+                stopped[number].set()
+            return 0
+
+        return resolver
+
+    @mcp.tool
+    async def add(a: Annotated[int, Resolve(waits(0))], b: Annotated[int, Resolve(waits(1))]) -> str:
+        raise AssertionError("the call was cancelled")
+
+    async with connect(mcp, generation) as client, anyio.create_task_group() as group:
+        group.start_soon(client.call_tool, "add")
+        await running.wait()
+        group.cancel_scope.cancel()
+    with anyio.fail_after(10):
+        for each in stopped:
+            await each.wait()
+
+
+async def test_a_timeout_covers_the_resolvers(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+
+    async def waits() -> int:
+        await anyio.sleep_forever()
+        return 0
+
+    @mcp.tool(timeout=0.05)
+    async def add(a: Annotated[int, Resolve(waits)]) -> str:
+        raise AssertionError("it timed out")
+
+    assert "execution timed out after 0.05s" in await call(mcp, generation, "add")
+
+
+async def test_cancel_scopes_of_resolvers_are_their_own(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+
+    def gives_up_waiting(number: int) -> Any:
+        async def resolver() -> int:
+            with anyio.move_on_after(0.01):
+                await anyio.sleep_forever()
+            return number
+
+        return resolver
+
+    @mcp.tool
+    async def add(
+        a: Annotated[int, Resolve(gives_up_waiting(1))],
+        b: Annotated[int, Resolve(gives_up_waiting(2))],
+        c: Annotated[int, Resolve(gives_up_waiting(4))],
+    ) -> str:
+        return f"{a + b + c}"
+
+    assert await call(mcp, generation, "add") == "7"
+
+
+async def test_a_body_is_not_run_until_every_question_is_answered(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+    runs: list[str] = []
+
+    async def ask(title: str) -> Elicit[Sure]:
+        runs.append("ask")
+        return Elicit(f"Buy {title}?", Sure)
+
+    async def ask_again(sure: Annotated[Sure, Resolve(ask)]) -> Elicit[Sure]:
+        runs.append("again")
+        return Elicit("Really?", Sure)
+
+    @mcp.tool
+    async def buy(title: str, sure: Annotated[ElicitationResult[Sure], Resolve(ask_again)]) -> str:
+        runs.append("body")
+        return sure.action
+
+    person = Person({"Buy": {"ok": True}, "Really?": "decline"})
+    assert await call(mcp, generation, "buy", person=person, title="Dune") == "decline"
+    assert person.asked == ["Buy Dune?", "Really?"]
+    assert runs.count("body") == 1
+    assert runs[-1] == "body"
