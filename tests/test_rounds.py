@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from askback import Elicit, ElicitationResult, Resolve
 from askback.integration import FastMCP
-from tests.conversation import Person, Readable, accept, asked, call, connect, forged, one_round, said, state_in
+from tests.conversation import Person, Readable, Reply, accept, asked, call, connect, forged, one_round, said, state_in
 
 
 class Sure(BaseModel):
@@ -122,7 +122,8 @@ async def test_declines_and_cancels_are_kept_too() -> None:
     ) -> str:
         return f"{gift.action} {more.action}"
 
-    for first, second in (("decline", "cancel"), ("cancel", "decline")):
+    refusals: list[tuple[Reply, Reply]] = [("decline", "cancel"), ("cancel", "decline")]
+    for first, second in refusals:
         person = Person({"A gift?": first, "More": second})
         assert await call(mcp, "auto", "buy", person=person) == f"{first} {second}"
         assert person.asked == ["A gift?", f"More, after {first}?"]

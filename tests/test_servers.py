@@ -15,7 +15,7 @@ from fastmcp.tools.tool_transform import ArgTransform
 from mcp.server.mcpserver import Resolve as SDKResolve
 from mcp.shared.exceptions import MCPError
 from mcp_types import InputRequiredResult, ToolAnnotations
-from pydantic import BaseModel, Field
+from pydantic import AnyUrl, BaseModel, Field
 
 from askback import Elicit, InvalidSignature, Resolve
 from askback.integration import FastMCP, resolved
@@ -402,7 +402,7 @@ async def test_prompts_and_resources_without_resolvers_are_fastmcps(generation: 
     def config() -> str:
         return "all"
 
-    mcp.add_resource(TextResource(uri="config://fixed", name="fixed", text="fixed"))
+    mcp.add_resource(TextResource(uri=AnyUrl("config://fixed"), name="fixed", text="fixed"))
     mcp.add_resource(Resource.from_function(lambda: "text", uri="config://text", name="text"))
     mcp.add_template(ResourceTemplate.from_function(lambda name: name, uri_template="shelf://{name}", name="shelf"))
     mcp.add_prompt(Prompt.from_function(ask, name="again"))
