@@ -54,8 +54,8 @@ class Resolve(SDKResolve, Provider[Any]):
 
         name = getattr(self.fn, "__name__", type(self.fn).__name__)
         raise ToolError(
-            f"A parameter is filled by the resolver {name!r}, and this server does not run resolvers. On a tool, put "
-            "@resolved (from askback.integration) under the @tool decorator, or use askback.integration.FastMCP; "
+            f"A parameter is filled by the resolver {name!r}, which was not run. On a tool, put @resolved (from "
+            "askback.integration) under the @tool decorator, or register it with an askback.integration.FastMCP; "
             "prompts and resources cannot have resolvers."
         )
 

@@ -1,12 +1,15 @@
 """What a consumer gets of a question: the value inside, or the outcome."""
 
-from typing import Annotated, Any
+import gc
+import weakref
+from typing import Annotated, Any, Literal
 
 import pytest
 from fastmcp.server.elicitation import AcceptedElicitation as FastMCPAccepted
 from fastmcp.server.elicitation import CancelledElicitation as FastMCPCancelled
 from fastmcp.server.elicitation import DeclinedElicitation as FastMCPDeclined
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, create_model
+from pydantic.json_schema import SkipJsonSchema
 
 from askback import (
     AcceptedElicitation,
@@ -59,6 +62,9 @@ async def test_an_accepted_outcome_is_every_class_of_that_name(
     assert isinstance(got[0], AcceptedElicitation)
     assert isinstance(got[0], FastMCPAccepted)
     assert (got[0].action, got[0].data) == ("accept", Sure(ok=True))
+    assert got[0] == AcceptedElicitation(data=Sure(ok=True))
+    assert FastMCPAccepted(data=Sure(ok=True)) == got[0]
+    assert got[0] != DeclinedElicitation()
 
 
 @pytest.mark.parametrize("annotation", OUTCOMES)
@@ -111,3 +117,55 @@ async def test_a_refusal_names_the_first_parameter_that_needs_the_value(generati
     sentence = "failed: Resolver for parameter 'agreed' could not resolve: elicitation was decline"
     assert await call(mcp, generation, "buy", person=person) == sentence
     assert person.asked == ["Sure?"]
+
+
+class Sized(BaseModel):
+    size: str = Field(json_schema_extra={"enum": ["S", "M"]})
+    colour: Literal["red", "blue"] = "red"
+    admin: SkipJsonSchema[bool] = False
+
+
+class Strict(BaseModel, extra="forbid"):
+    ok: bool
+
+
+@pytest.mark.parametrize(
+    ("model", "content", "outcome"),
+    [
+        (Sized, {"size": "S"}, "size='S' colour='red' admin=False"),
+        (Sized, {"size": "S", "admin": True, "more": 1}, "size='S' colour='red' admin=False"),
+        (Sized, {"size": "XXL"}, "failed: Resolver 'ask_for': the accepted content does not fit the question"),
+        (Strict, {"ok": True, "more": 1}, "failed: Resolver 'ask_for': the accepted content does not fit the question"),
+    ],
+)
+async def test_content_is_what_the_form_asked_for(
+    generation: Generation, model: type[BaseModel], content: dict[str, Any], outcome: str
+) -> None:
+    mcp = FastMCP("shop")
+
+    async def ask_for() -> Elicit[Any]:
+        return Elicit("Which?", model)
+
+    @mcp.tool
+    async def buy(answer: Annotated[Any, Resolve(ask_for)]) -> str:
+        return str(answer)
+
+    assert await call(mcp, generation, "buy", person=Person({"Which?": content})) == outcome
+
+
+async def test_a_form_goes_with_its_model() -> None:
+    mcp = FastMCP("shop")
+    models: list[weakref.ref[Any]] = []
+
+    async def ask_for() -> Any:
+        model = create_model("Choice", pick=(Literal["a", "b"], ...))
+        models.append(weakref.ref(model))
+        return Elicit("Which?", model)
+
+    @mcp.tool
+    async def buy(answer: Annotated[Any, Resolve(ask_for)]) -> str:
+        return answer.pick
+
+    assert await call(mcp, "legacy", "buy", person=Person({"Which?": {"pick": "a"}})) == "a"
+    gc.collect()
+    assert models[0]() is None

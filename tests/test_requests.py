@@ -1,6 +1,6 @@
 """2025-11-25: a question is a request of its own, while the call waits."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -61,8 +61,11 @@ async def test_people_are_asked_one_question_at_a_time_in_declaration_order() ->
     async def look_up() -> int:
         return 1
 
-    def ask_third(found: Annotated[int, Resolve(look_up)]):
+    async def third() -> Elicit[Sure]:
         return Elicit("Third?", Sure)
+
+    def ask_third(found: Annotated[int, Resolve(look_up)]) -> Awaitable[Elicit[Sure]]:
+        return third()
 
     async def ask_fourth() -> Any:
         last_is_ready.set()

@@ -1,10 +1,12 @@
 """In which order resolvers run, what runs at the same time, and how a failure ends a call."""
 
 import asyncio
+import contextlib
 import threading
 from typing import Annotated, Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from fastmcp.exceptions import ToolError
 from mcp.server.mcpserver.exceptions import ToolError as SDKToolError
@@ -277,19 +279,17 @@ async def test_any_other_error_is_what_fastmcp_makes_of_a_bodys(generation: Gene
     )
 
 
-@pytest.mark.parametrize("beside", [True, False], ids=["beside another", "alone"])
-async def test_a_resolver_that_cancels_itself_ends_the_call(beside: bool) -> None:
+@pytest.mark.parametrize("waits", [True, False])
+async def test_a_resolver_that_cancels_itself_fails_the_call(generation: Generation, waits: bool) -> None:
     mcp = FastMCP("shop")
 
     async def gives_up() -> int:
         raise asyncio.CancelledError("gave up")
 
-    async def waits() -> int:
-        await anyio.sleep_forever()
-        return 0
-
     async def other() -> int:
-        return await waits() if beside else 0
+        if waits:
+            await anyio.sleep_forever()
+        return 0
 
     @mcp.tool
     async def add(a: Annotated[int, Resolve(other)], b: Annotated[int, Resolve(gives_up)]) -> str:
@@ -300,8 +300,42 @@ async def test_a_resolver_that_cancels_itself_ends_the_call(beside: bool) -> Non
         raise AssertionError("a resolver gave up")
 
     for tool in ("add", "add_first"):
-        with anyio.fail_after(10), pytest.raises(asyncio.CancelledError, match="gave up"):
-            await mcp.call_tool(tool)
+        assert (await call(mcp, generation, tool)).endswith("Resolver 'gives_up' cancelled itself")
+
+
+async def test_a_resolver_that_fails_a_task_group_of_its_own_harms_nobody_else(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+    failed = anyio.Event()
+
+    async def fails() -> None:
+        await anyio.lowlevel.checkpoint()
+        raise ValueError("one")
+
+    async def recovers() -> int:
+        with contextlib.suppress(ExceptionGroup):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fails())
+        failed.set()
+        return 0
+
+    async def fails_then() -> int:
+        await failed.wait()
+        raise ToolError("mine")
+
+    async def waits() -> int:
+        await anyio.sleep_forever()
+        return 0
+
+    @mcp.tool
+    async def both(
+        a: Annotated[int, Resolve(recovers)], b: Annotated[int, Resolve(fails_then)], c: Annotated[int, Resolve(waits)]
+    ) -> str:
+        raise AssertionError("a resolver failed")
+
+    async with connect(mcp, generation) as client:
+        for _ in range(2):
+            failed = anyio.Event()
+            assert said(await client.call_tool("both", raise_on_error=False)) == "failed: mine"
 
 
 async def test_cancelling_a_call_stops_its_resolvers(generation: Generation) -> None:

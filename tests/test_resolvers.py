@@ -211,7 +211,7 @@ async def test_a_resolver_written_for_the_sdk_gets_what_it_uses_of_its_context(g
 
 
 async def test_the_rest_of_the_sdks_context_is_refused_with_a_sentence(generation: Generation) -> None:
-    mcp = FastMCP("shop")
+    mcp = FastMCP("shop", mask_error_details=True)
 
     async def look(ctx: SDKContext[Any, Any]) -> str:
         return str(await ctx.elicit("Sure?", BaseModel))
@@ -229,7 +229,8 @@ async def test_without_a_request_the_sdks_context_says_so() -> None:
     mcp = FastMCP("shop")
 
     async def look(ctx: SDKContext[Any, Any]) -> str:
-        return f"{ctx.protocol_version} {ctx.request_id}"
+        assert (ctx.protocol_version, ctx.headers, ctx.client_capabilities) == (None, None, None)
+        return ctx.request_id
 
     @mcp.tool
     async def tell(told: Annotated[str, Resolve(look)]) -> str:

@@ -231,6 +231,7 @@ STATES: list[Any] = [
     {"v": 1, "t": "tests.test_rounds:order", "answers": {COUNT: ["COUNT", "accept", {"howMany": "many"}]}, "asked": {}},
     {"v": 1, "t": "tests.test_rounds:order", "answers": {COUNT: ["COUNT", "agree", {"howMany": 3}]}, "asked": {}},
     {"v": 1, "t": "tests.test_rounds:order", "answers": {COUNT: ["COUNT", "accept"]}, "asked": {}},
+    {"v": 1, "t": "tests.test_rounds:order", "answers": {COUNT: ["COUNT", "accept", "three"]}, "asked": {}},
     {"v": 1, "t": "tests.test_rounds:order", "answers": {COUNT: [None, "accept", {"howMany": 3}]}, "asked": {}},
     {"v": 1, "t": "tests.test_rounds:order", "answers": {COUNT: ["0" * 32, "accept", {"howMany": 3}]}, "asked": {}},
 ]

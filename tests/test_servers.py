@@ -1,6 +1,7 @@
 """The three ways to have resolvers on FastMCP, and the ways to forget them."""
 
 import functools
+import gc
 import threading
 from typing import Annotated, Any
 
@@ -10,12 +11,14 @@ from fastmcp.exceptions import ToolError
 from fastmcp.prompts import Prompt, prompt
 from fastmcp.resources import Resource, ResourceTemplate, TextResource, resource
 from fastmcp.server.middleware import Middleware
+from fastmcp.server.providers import LocalProvider
+from fastmcp.server.transforms import ToolTransform
 from fastmcp.tools import FunctionTool, Tool, tool
-from fastmcp.tools.tool_transform import ArgTransform
+from fastmcp.tools.tool_transform import ArgTransform, ToolTransformConfig
 from mcp.server.mcpserver import Resolve as SDKResolve
 from mcp.shared.exceptions import MCPError
 from mcp_types import InputRequiredResult, ToolAnnotations
-from pydantic import AnyUrl, BaseModel, Field
+from pydantic import AliasChoices, AnyUrl, BaseModel, Field
 
 from askback import Elicit, InvalidSignature, Resolve
 from askback.integration import FastMCP, resolved
@@ -128,7 +131,41 @@ WAYS = [
     pytest.param(on_a_plain_server_with_a_name, id="@plain.tool(name) @resolved"),
     pytest.param(lambda: _named(FastMCP("ours"), resolved(order)), id="@mcp.tool @resolved"),
     pytest.param(mounted, id="mounted"),
+    pytest.param(lambda: _keyword(sdk_order), id="tool(name_or_fn=fn)"),
+    pytest.param(lambda: _provided(LocalProvider()), id="add_provider"),
+    pytest.param(lambda: FastMCP("ours", providers=[_filled(LocalProvider())]), id="providers=[...]"),
+    pytest.param(lambda: _local(FastMCP("ours")), id="local_provider.tool"),
+    pytest.param(lambda: _renamed(FastMCP("ours")), id="renamed by a transform"),
+    pytest.param(lambda: ours(Tool.from_tool(resolved(order), name="order")), id="add_tool(transformed)"),
 ]
+
+
+def _keyword(fn: Any) -> FastMCP[Any]:
+    mcp = FastMCP("ours")
+    assert mcp.tool(name_or_fn=fn, name="order") is fn
+    return mcp
+
+
+def _filled(provider: LocalProvider) -> LocalProvider:
+    provider.tool(sdk_order, name="order")
+    return provider
+
+
+def _provided(provider: LocalProvider) -> FastMCP[Any]:
+    mcp = FastMCP("ours")
+    mcp.add_provider(_filled(provider))
+    return mcp
+
+
+def _local(mcp: FastMCP[Any]) -> FastMCP[Any]:
+    _filled(mcp.local_provider)
+    return mcp
+
+
+def _renamed(mcp: FastMCP[Any]) -> FastMCP[Any]:
+    mcp.tool(_copy(order), name="original")
+    mcp.add_transform(ToolTransform({"original": ToolTransformConfig(name="order")}))
+    return mcp
 
 
 def _copy(fn: Any) -> Any:
@@ -153,6 +190,7 @@ async def test_every_way_to_register_a_tool_hides_and_fills_its_parameters(gener
 @pytest.mark.parametrize("make", WAYS)
 async def test_a_value_sent_by_a_client_is_never_used(generation: Generation, make: Any) -> None:
     server = make()
+    await properties(server, "order")
     said_by_tool = await call(server, generation, "order", title="Dune", stock={"copies": 99})
     if isinstance(server, FastMCP) or (server.name == "plain" and make is mounted):
         assert said_by_tool == "4 of Dune"
@@ -189,7 +227,7 @@ async def test_a_forgotten_resolved_does_not_open_a_hole(generation: Generation)
     plain.tool(order)
     assert list(await properties(plain, "order")) == ["title"]
     sentence = await call(plain, generation, "order", title="Dune")
-    assert sentence.startswith("failed: A parameter is filled by the resolver 'check_stock', and this server does not")
+    assert sentence.startswith("failed: A parameter is filled by the resolver 'check_stock', which was not run.")
     assert "put @resolved (from askback.integration) under the @tool decorator" in sentence
     assert (await call(plain, generation, "order", title="Dune", stock={"copies": 9})).startswith("failed: ")
 
@@ -336,6 +374,93 @@ def test_a_transformed_tool_that_would_lose_its_resolvers_is_refused(fn: Any) ->
         ours(Tool.from_tool(Tool.from_tool(fn, name="other"), name="again"))
 
 
+async def test_a_tool_object_keeps_its_class_and_configuration(generation: Generation) -> None:
+    class Loud(FunctionTool):
+        async def run(self, arguments: dict[str, Any]) -> Any:
+            return self.convert_result(f"{said_by(await super().run(arguments))}!")
+
+    made = Loud.from_function(sdk_order, name="order", output_schema=None)
+    made.parameters["properties"]["title"]["description"] = "edited"
+    made.description = None
+    mcp = FastMCP("ours")
+    added = mcp.add_tool(made)
+    assert isinstance(added, Loud)
+    assert added.description is None
+    assert added.parameters["properties"] == {"title": {"type": "string", "description": "edited"}}
+    assert "$defs" not in added.parameters
+    assert await call(mcp, generation, "order", title="Dune") == "4 of Dune!"
+
+
+async def test_an_argument_may_be_called_like_a_resolved_parameter_on_the_wire(generation: Generation) -> None:
+    mcp = FastMCP("ours")
+
+    @mcp.tool
+    def find(place: Annotated[Stock, Resolve(check_stock)], title: Annotated[str, Field(alias="place")]) -> str:
+        return f"{place.copies} {title}"
+
+    assert await call(mcp, generation, "find", place="Dune") == "4 Dune"
+
+
+async def test_a_resolver_may_name_any_alias_of_an_argument(generation: Generation) -> None:
+    mcp = FastMCP("ours")
+
+    @mcp.tool
+    def find(
+        stock: Annotated[Stock, Resolve(check_stock)],
+        book: Annotated[str, Field(validation_alias=AliasChoices("title", "name"))],
+    ) -> str:
+        return f"{stock.copies} {book}"
+
+    assert await call(mcp, generation, "find", title="Dune") == "4 Dune"
+
+
+@pytest.mark.parametrize("returned", [None, int, "None"])
+async def test_the_output_schema_is_what_fastmcp_makes_of_the_return(returned: Any) -> None:
+    async def written(title: str) -> returned:
+        return None
+
+    async def with_resolver(title: str, stock: Annotated[Stock, Resolve(check_stock)]) -> returned:
+        return None
+
+    plain, mcp = fastmcp.FastMCP("plain"), FastMCP("ours")
+    plain.tool(written, name="tool")
+    mcp.tool(with_resolver, name="tool")
+    expected, made = await plain.get_tool("tool"), await mcp.get_tool("tool")
+    assert expected is not None
+    assert made is not None
+    assert made.output_schema == expected.output_schema
+
+
+async def test_an_async_generator_is_still_one(generation: Generation) -> None:
+    mcp = FastMCP("ours")
+
+    @mcp.tool(timeout=5.0, run_in_thread=False)
+    async def count(stock: Annotated[Stock, Resolve(check_stock)], title: str = "Dune") -> Any:
+        for number in range(stock.copies):
+            yield number
+
+    async with connect(mcp, generation) as client:
+        assert said(await client.call_tool("count")) == "[0,1,2,3]"
+
+
+def test_a_registered_function_carries_its_registration() -> None:
+    async def special(title: str, stock: Annotated[Stock, Resolve(check_stock)]) -> str:
+        return title
+
+    FastMCP("ours").tool(special, name="very special", tags={"z"})
+    again = FastMCP("again").add_tool(special)
+    assert (again.name, again.tags) == ("very special", {"z"})
+
+
+async def test_a_transform_outlives_its_server_without_harm() -> None:
+    mcp = FastMCP("ours")
+    provider = _filled(LocalProvider())
+    transform = mcp.transforms[0]
+    del mcp
+    gc.collect()
+    assert await transform.list_tools(await provider.list_tools()) == await provider.list_tools()
+
+
 async def test_a_tool_that_is_no_function_is_added_as_it_is(generation: Generation) -> None:
     class Says(Tool):
         async def run(self, arguments: dict[str, Any]) -> Any:
@@ -432,6 +557,13 @@ async def test_a_plain_server_cannot_make_a_prompt_or_resource_of_resolvers(gene
 async def test_a_body_that_asks_by_hand_beside_its_resolvers_fails(generation: Generation) -> None:
     mcp = FastMCP("ours")
 
+    async def by_hand() -> InputRequiredResult:
+        return InputRequiredResult(input_requests={}, request_state="mine")
+
+    @mcp.tool
+    def sly_later(stock: Annotated[Stock, Resolve(check_stock)], title: str = "Dune") -> Any:
+        return by_hand()
+
     @mcp.tool
     def sly(stock: Annotated[Stock, Resolve(check_stock)], title: str = "Dune") -> Any:
         return InputRequiredResult(input_requests={}, request_state="mine")
@@ -452,6 +584,7 @@ async def test_a_body_that_asks_by_hand_beside_its_resolvers_fails(generation: G
 
     person = Person({"Sure?": {"ok": True}})
     assert "although it has resolvers" in await call(mcp, generation, "sly")
+    assert "although it has resolvers" in await call(mcp, generation, "sly_later")
     forwarded = await call(mcp, generation, "forwards", person=person)
     assert ("although it has resolvers" in forwarded) if generation == "auto" else (forwarded == "True")
 

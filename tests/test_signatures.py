@@ -1,12 +1,13 @@
 """What is refused when a tool is registered, and what can be read."""
 
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Annotated, Any, Generic, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Annotated, Any, Generic, NewType, TypeVar
 
 import fastmcp
 import pytest
 from fastmcp.dependencies import Depends
+from fastmcp.tools import InputRequiredToolResult
 from mcp.server.mcpserver import Context as SDKContext
 from mcp.server.mcpserver import Resolve as SDKResolve
 from mcp_types import CallToolResult, InputRequiredResult
@@ -215,6 +216,13 @@ def test_a_generator_is_refused(resolver: Callable[..., Any]) -> None:
 Found = Annotated[str, Resolve(look)]
 AliasedFound = TypeAliasType("AliasedFound", Annotated[str, Resolve(look)])
 OptionalFound = TypeAliasType("OptionalFound", AliasedFound | None)
+Box = TypeAliasType("Box", list[T], type_params=(T,))
+Maybe = TypeAliasType("Maybe", T | None, type_params=(T,))
+Tagged = TypeAliasType("Tagged", Annotated[T, "metadata"], type_params=(T,))
+NewFound = NewType("NewFound", Annotated[str, Resolve(look)])  # pyright: ignore
+StringFound = TypeAliasType("StringFound", "Annotated[str, Resolve(look)]")
+ListOfString = TypeAliasType("ListOfString", list["Annotated[str, Resolve(look)]"])
+Unreadable = TypeAliasType("Unreadable", "Annotated[Nowhere, Resolve(look)]")  # noqa: F821  # pyright: ignore
 
 
 @pytest.mark.parametrize(
@@ -227,6 +235,11 @@ OptionalFound = TypeAliasType("OptionalFound", AliasedFound | None)
         pytest.param(Annotated[Found | None, "metadata"], id="union in Annotated"),
         pytest.param(Annotated[list[Found], Resolve(look)], id="container with a marker of its own"),
         pytest.param(OptionalFound, id="alias"),
+        pytest.param(Box[Found], id="generic alias of a container"),
+        pytest.param(Maybe[Found], id="generic alias of a union"),
+        pytest.param(Annotated[Maybe[Found], "metadata"], id="generic alias of a union in Annotated"),
+        pytest.param(Tagged[Found], id="generic alias"),
+        pytest.param(ListOfString, id="alias with a string in it"),
         pytest.param(Annotated[str, SDKResolve(look)] | int, id="the SDK's marker"),
     ],
 )
@@ -235,7 +248,7 @@ def test_a_marker_inside_a_union_or_container_is_refused(annotation: Any) -> Non
         return title
 
     assert refused(tool) == (
-        "Tool 'tool': parameter 'found' of 'tool': Resolve(...) stands inside a union or a container; annotate the "
+        "Tool 'tool': parameter 'found' of 'tool': Resolve(look) stands inside a union or a container; annotate the "
         "parameter itself, as Annotated[T, Resolve(...)]"
     )
 
@@ -245,6 +258,8 @@ def test_a_marker_inside_a_union_or_container_is_refused(annotation: Any) -> Non
     [
         pytest.param(AliasedFound, id="alias"),
         pytest.param(Annotated[AliasedFound, "metadata"], id="annotated alias"),
+        pytest.param(NewFound, id="new type"),
+        pytest.param(StringFound, id="alias of a string"),
         pytest.param(Annotated[str, "first", Resolve(look)], id="among other metadata"),
         pytest.param(Annotated[str, SDKResolve(look)], id="the SDK's marker"),
     ],
@@ -329,6 +344,7 @@ Rounds = TypeAliasType("Rounds", Annotated[InputRequiredResult, "metadata"])
         Annotated[str | InputRequiredResult, "metadata"],
         Rounds | None,
         str | Rounds,
+        Awaitable[InputRequiredResult],
     ],
 )
 def test_a_tool_that_drives_its_own_rounds_can_have_no_resolvers(returned: Any) -> None:
@@ -336,7 +352,7 @@ def test_a_tool_that_drives_its_own_rounds_can_have_no_resolvers(returned: Any) 
         return found
 
     assert returns_input_required(tool)
-    assert refused(tool).startswith("Tool 'tool': it has resolvers and returns an InputRequiredResult")
+    assert refused(tool).startswith("Tool 'tool': it has resolvers ('found' by 'look') and returns an InputRequired")
 
 
 def test_any_other_return_is_no_round() -> None:
@@ -344,6 +360,50 @@ def test_any_other_return_is_no_round() -> None:
         raise AssertionError
 
     assert not returns_input_required(tool)
+
+
+def test_an_alias_that_cannot_be_read_is_refused() -> None:
+    async def tool(title: str, found: Unreadable) -> str:
+        return title
+
+    assert "the alias Unreadable cannot be read: name 'Nowhere' is not defined" in refused(tool)
+
+
+def test_a_tool_that_returns_fastmcps_ask_can_have_no_resolvers() -> None:
+    async def tool(title: str, found: Annotated[str, Resolve(look)]) -> InputRequiredToolResult:
+        raise AssertionError
+
+    assert "and returns an InputRequiredResult" in refused(tool)
+
+
+def test_the_name_of_the_hidden_parameter_is_taken() -> None:
+    async def tool(askback_resolution: str, title: str, found: Annotated[str, Resolve(look)]) -> str:
+        return found
+
+    assert "parameter 'askback_resolution' has a name that is taken" in refused(tool)
+
+
+def test_fastmcp_refuses_what_it_always_refuses() -> None:
+    async def tool(title: str, found: Annotated[str, Resolve(look)], **more: str) -> str:
+        return found
+
+    with pytest.raises(ValueError, match="kwargs are not supported as tools"):
+        FastMCP("shop").tool(tool)
+    with pytest.raises(TypeError, match="use @classmethod above @tool"):
+        FastMCP("shop").tool(classmethod(tool))  # pyright: ignore
+    with pytest.raises(TypeError, match="5 is not a callable object"):
+        FastMCP("shop").add_tool(5)  # pyright: ignore
+
+
+def test_an_unbound_methods_self_fills_nothing() -> None:
+    def look_in(self: Any) -> str:
+        return str(self)
+
+    def method(self: Any, found: Annotated[str, Resolve(look_in)]) -> str:
+        return found
+
+    with pytest.raises(InvalidSignature, match="its parameter 'self': nothing can fill it"):
+        resolved(method)
 
 
 def test_a_callable_without_a_signature_is_refused() -> None:

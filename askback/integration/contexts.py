@@ -1,9 +1,10 @@
 """FastMCP as a host of the engine, and its context in the SDK's clothes."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from fastmcp import Context
+from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import FastMCPRequestContext
 from fastmcp.server.elicitation import AcceptedElicitation as FastMCPAcceptedElicitation
 from mcp.server.mcpserver import Context as SDKContext
@@ -39,6 +40,10 @@ ANY_QUESTION = ClientCapabilities(
 
 class AcceptedEverywhere(AcceptedElicitation[Any], FastMCPAcceptedElicitation[Any]):
     """An accepted outcome for whichever of the two classes of that name a FastMCP author has imported."""
+
+    def __eq__(self, other: object) -> bool:
+        is_accepted = isinstance(other, AcceptedElicitation | FastMCPAcceptedElicitation)
+        return is_accepted and bool(self.data == cast("AcceptedElicitation[Any]", other).data)
 
 
 FASTMCP_TYPES = HostTypes(
@@ -100,6 +105,10 @@ class FastMCPHost(Host):
         return self._context if kind is Context else ContextOfTheSDK(self._context)
 
 
+class NotOnFastMCPError(ToolError, AttributeError):
+    """Something of the SDK's context that has no counterpart: an error that FastMCP does not mask."""
+
+
 class ContextOfTheSDK:
     """What a resolver written for the SDK's `MCPServer` uses of its `Context`, on FastMCP."""
 
@@ -131,13 +140,14 @@ class ContextOfTheSDK:
 
     @property
     def headers(self) -> Mapping[str, str] | None:
-        """The headers of the HTTP request; None on other transports."""
-        return getattr(self.request_context.request, "headers", None)
+        """The headers of the HTTP request; None on other transports, and without a request."""
+        request = self._context.request_context
+        return getattr(request.request, "headers", None) if request is not None else None
 
     @property
     def client_capabilities(self) -> ClientCapabilities | None:
-        """What the client declared."""
-        return self.session.client_capabilities
+        """What the client declared; None without a request."""
+        return self.session.client_capabilities if self._context.request_context is not None else None
 
     @property
     def session(self) -> ServerSession:
@@ -145,7 +155,7 @@ class ContextOfTheSDK:
         return self.request_context.session
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(
+        raise NotOnFastMCPError(
             f"On FastMCP, a resolver's SDK Context has no {name!r}: it has request_context, request_id, "
             "protocol_version, headers, client_capabilities and session. Annotate the parameter with fastmcp.Context "
             "for FastMCP's own, and return Elicit, Sample or ListRoots to ask"

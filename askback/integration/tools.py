@@ -13,6 +13,7 @@ from fastmcp.server.dependencies import transform_context_annotations
 from fastmcp.tools.base import InputRequiredToolResult
 from mcp.server.mcpserver.exceptions import ToolError as SDKToolError
 from mcp_types import InputRequiredResult
+from pydantic import AliasChoices
 from pydantic.fields import FieldInfo
 from uncalled_for import Dependency, current_frame, get_dependency_parameters
 
@@ -24,8 +25,10 @@ from askback.integration.engine import (
     returns_input_required,
 )
 from askback.integration.engine.annotations import (
+    arms,
     callee,
     is_async,
+    is_class_of,
     key_of,
     name_of,
     read_parameters,
@@ -79,10 +82,11 @@ def resolved_names(fn: object) -> frozenset[str]:
 
 def _resolving(fn: Callable[..., Any], parameters: Mapping[str, tuple[SDKResolve, bool]]) -> Callable[..., Any]:
     """`fn` as FastMCP is to see it: without the resolved parameters, and with a dependency that supplies them."""
-    if returns_input_required(fn):
+    if returns_input_required(fn) or any(is_class_of(arm, InputRequiredToolResult) for arm in arms(read_return(fn))):
+        resolvers = ", ".join(f"{name!r} by {name_of(marker.fn)!r}" for name, (marker, _) in parameters.items())
         raise InvalidSignature(
-            "it has resolvers and returns an InputRequiredResult; the rounds of a call are driven by its resolvers or "
-            "by its body, not by both"
+            f"it has resolvers ({resolvers}) and returns an InputRequiredResult; the rounds of a call are driven by "
+            "its resolvers or by its body, not by both"
         )
 
     async def resolve(provided: dict[str, Any], context: Context) -> dict[str, Any] | InputRequiredResult:
@@ -92,7 +96,8 @@ def _resolving(fn: Callable[..., Any], parameters: Mapping[str, tuple[SDKResolve
 
     wrapper = _wrapper(fn, _Resolution(resolve), set(parameters))
     injected = get_dependency_parameters(transform_context_annotations(wrapper))
-    ordinary = {name: each for name, each in read_parameters(wrapper).items() if name not in injected}
+    # An unbound method's first parameter is FastMCP's to refuse or to bind; no client sends it.
+    ordinary = {name: each for name, each in read_parameters(wrapper).items() if name not in {*injected, "self", "cls"}}
     defaults = {name: each.default for name, each in ordinary.items() if each.default is not each.empty}
     aliases = {alias: name for name, each in ordinary.items() for alias in _aliases(each) if alias not in ordinary}
     plans = build_resolver_plans(parameters, {*ordinary, *aliases}, tool=key_of(fn), types=FASTMCP_TYPES)
@@ -139,6 +144,10 @@ def _wrapper(fn: Callable[..., Any], resolution: _Resolution, hidden: set[str]) 
 
         async def wrapper(*args: Any, **kwargs: Any) -> Any:  # pyright: ignore[reportRedeclaration]
             return begin(kwargs) or _checked(await fn(*args, **kwargs))
+    elif inspect.isasyncgenfunction(callee(fn)):
+
+        async def wrapper(*args: Any, **kwargs: Any) -> Any:  # pyright: ignore[reportRedeclaration]
+            return begin(kwargs) or [item async for item in fn(*args, **kwargs)]
     else:
 
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -147,10 +156,14 @@ def _wrapper(fn: Callable[..., Any], resolution: _Resolution, hidden: set[str]) 
     functools.update_wrapper(wrapper, fn)
     wrapper.__name__ = name_of(fn)
     wrapper.__doc__ = _docstring(fn)
-    visible = [each for name, each in read_parameters(fn).items() if name not in hidden]
+    parameters = read_parameters(fn)
+    if RESOLUTION in parameters:
+        raise InvalidSignature(f"parameter {RESOLUTION!r} has a name that is taken")
+    visible = [each for name, each in parameters.items() if name not in hidden]
     hidden_parameter = inspect.Parameter(RESOLUTION, inspect.Parameter.KEYWORD_ONLY, default=resolution)
+    in_order = sorted([*visible, hidden_parameter], key=lambda each: each.kind)
     returned = read_return(fn)
-    wrapper.__signature__ = inspect.Signature([*visible, hidden_parameter], return_annotation=returned)
+    wrapper.__signature__ = inspect.Signature(in_order, return_annotation=returned)
     wrapper.__annotations__ = {each.name: each.annotation for each in visible if each.annotation is not each.empty}
     if returned is not inspect.Signature.empty:
         wrapper.__annotations__["return"] = returned
@@ -172,7 +185,13 @@ def _check_is_tool(fn: Callable[..., Any]) -> None:
         raise InvalidSignature(f"{name_of(fn)!r} has resolvers; only tools can, not prompts and resources")
 
 
+async def _checked_later(result: Awaitable[Any]) -> Any:
+    return _checked(await result)
+
+
 def _checked(result: Any) -> Any:
+    if inspect.isawaitable(result):
+        return _checked_later(result)
     if isinstance(result, InputRequiredResult | InputRequiredToolResult):
         raise ToolError(
             "The tool returned an InputRequiredResult although it has resolvers; the rounds of a call are driven by "
@@ -184,4 +203,6 @@ def _checked(result: Any) -> Any:
 def _aliases(parameter: inspect.Parameter) -> list[str]:
     _, metadata = unannotated(parameter.annotation)
     fields = [each for each in (*metadata, parameter.default) if isinstance(each, FieldInfo)]
-    return [field.validation_alias for field in fields if isinstance(field.validation_alias, str)]
+    aliases = [field.validation_alias for field in fields]
+    choices = [each.choices if isinstance(each, AliasChoices) else [each] for each in aliases]
+    return [alias for each in choices for alias in each if isinstance(alias, str)]

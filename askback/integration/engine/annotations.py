@@ -4,9 +4,10 @@ import builtins
 import contextlib
 import functools
 import inspect
+import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from typing import Annotated, Any, get_args, get_origin
 
 from typing_extensions import TypeAliasType
@@ -95,11 +96,14 @@ def unannotated(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def arms(annotation: Any) -> Iterator[Any]:
-    """The members of a union, or the one type it is, through `Annotated` and `type` aliases."""
+    """The members of a union, or the one type it is, through `Annotated`, `type` aliases and awaitables."""
     annotation, _ = unannotated(annotation)
-    if get_origin(annotation) in (typing.Union, types.UnionType):
+    origin = get_origin(annotation)
+    if origin in (typing.Union, types.UnionType):
         for argument in get_args(annotation):
             yield from arms(argument)
+    elif origin in (Awaitable, Coroutine):
+        yield from arms(get_args(annotation)[-1])
     else:
         yield annotation
 
@@ -114,7 +118,7 @@ def metadata_within(annotation: Any) -> Iterator[Any]:
     """Every piece of `Annotated` metadata anywhere in an annotation: in unions, containers and aliases."""
     base, metadata = unannotated(annotation)
     yield from metadata
-    inside: list[Any] = list(get_args(base))
+    inside: list[Any] = [*get_args(base), *_hidden_in_aliases(annotation)]
     while inside:
         argument = inside.pop()
         if isinstance(argument, list):
@@ -124,10 +128,38 @@ def metadata_within(annotation: Any) -> Iterator[Any]:
 
 
 def _without_alias(annotation: Any) -> Any:
+    while True:
+        if isinstance(annotation, ALIASES) or isinstance(get_origin(annotation), ALIASES):
+            # A subscripted alias forwards the attribute to the alias itself.
+            annotation = _readable(annotation.__value__, annotation)
+        elif isinstance(annotation, typing.NewType):
+            annotation = annotation.__supertype__
+        else:
+            return annotation
+
+
+def _hidden_in_aliases(annotation: Any) -> Iterator[Any]:
+    """The type arguments of generic aliases, which their values do not show: `Maybe[T]` is a union of some `T`."""
     while isinstance(annotation, ALIASES) or isinstance(get_origin(annotation), ALIASES):
-        # A subscripted alias forwards the attribute to the alias itself.
+        yield from get_args(annotation)
         annotation = annotation.__value__
-    return annotation
+    if get_origin(annotation) is Annotated:
+        yield from _hidden_in_aliases(get_args(annotation)[0])
+
+
+def _readable(value: Any, alias: Any) -> Any:
+    """The value of an alias, with the strings in it evaluated where the alias was made.
+
+    Raises:
+        InvalidSignature: If one cannot be.
+    """
+    module = sys.modules.get(getattr(alias, "__module__", ""))
+    carrier = types.SimpleNamespace(__annotations__={"it": value})
+    try:
+        names = {**vars(builtins), **(vars(module) if module is not None else {})}
+        return typing.get_type_hints(carrier, globalns=names, include_extras=True)["it"]
+    except Exception as error:
+        raise InvalidSignature(f"the alias {alias} cannot be read: {error}") from error
 
 
 def _signature(fn: Callable[..., Any]) -> inspect.Signature:
@@ -154,7 +186,8 @@ class _Scope:
         self._owner = fn
 
     def read(self, annotation: Any, what: str) -> Any:
-        if annotation is inspect.Parameter.empty:
+        # FastMCP tells a return annotation of `None` from one of its type; `get_type_hints` does not.
+        if annotation is inspect.Parameter.empty or annotation is None:
             return annotation
         carrier = types.SimpleNamespace(__annotations__={"it": annotation})
         try:

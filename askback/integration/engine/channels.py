@@ -98,7 +98,7 @@ class _Rounds:
             return None
         try:
             outcome = question.outcome(answer)
-        except ValidationError:
+        except ValueError:
             return None
         self._kept[key] = answer
         return outcome

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from mcp_types import InputRequiredResult
 from pydantic import PydanticUserError
@@ -244,7 +244,10 @@ class _Analysis:
                 self._graph.forms.of(model)
             except (TypeError, PydanticUserError) as error:
                 raise InvalidSignature(f"{where}: it cannot ask for {model.__name__}: {error}") from error
-        return bool(elicits) or returned in (inspect.Signature.empty, Any, object)
+        says_nothing = any(
+            arm in (inspect.Signature.empty, Any, object) or isinstance(arm, TypeVar) for arm in arms(returned)
+        )
+        return bool(elicits) or says_nothing
 
     def _unique(self, key: str) -> str:
         number = self._keys_taken.get(key, 0)
@@ -258,9 +261,11 @@ def _marker(parameter: inspect.Parameter, types: HostTypes, where: str) -> SDKRe
     markers = [each for each in metadata if isinstance(each, SDKResolve)]
     if isinstance(parameter.default, SDKResolve) or any(is_class_of(each, SDKResolve) for each in metadata):
         raise InvalidSignature(f"{where}: write the marker as Annotated[T, Resolve(resolver)]")
-    if any(isinstance(each, SDKResolve) for each in metadata_within(base)):
+    buried = [each for each in metadata_within(parameter.annotation) if isinstance(each, SDKResolve)]
+    if len(buried) > len(markers):
+        name = next(name_of(each.fn) for each in buried if all(each is not marker for marker in markers))
         raise InvalidSignature(
-            f"{where}: Resolve(...) stands inside a union or a container; annotate the parameter itself, as "
+            f"{where}: Resolve({name}) stands inside a union or a container; annotate the parameter itself, as "
             "Annotated[T, Resolve(...)]"
         )
     if not markers:

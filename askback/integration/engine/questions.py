@@ -3,8 +3,10 @@
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
+from weakref import WeakKeyDictionary
 
 from mcp.server.elicitation import render_elicitation_schema
 from mcp.server.mcpserver.exceptions import ToolError
@@ -41,6 +43,9 @@ from askback.words import (
 Marker = SDKElicit[Any] | Sample | ListRoots
 MARKERS = (SDKElicit, Sample, ListRoots)
 
+WRONG_KIND = "the response is not an answer to its question"
+MISFIT = "the accepted content does not fit the question"
+
 Refusal = DeclinedElicitation | CancelledElicitation
 Action = Literal["accept", "decline", "cancel"]
 
@@ -68,16 +73,35 @@ class Answer(NamedTuple):
 class Form:
     """A model as the form a client shows, rendered once."""
 
-    model: type[BaseModel]
     schema: dict[str, Any]
     fingerprint: bytes
+    choices: dict[str, frozenset[str]]
+    """The texts to choose from, where the form says so."""
+
+    def answered(self, content: object) -> dict[str, Any]:
+        """What of `content` was asked for. Where the form forbids anything else, that is left in, for the model to see.
+
+        Raises:
+            ValueError: If it is no mapping, or a choice is none of those that were offered.
+        """
+        if not isinstance(content, dict):
+            raise ValueError(MISFIT)
+        content = cast("dict[str, Any]", content)
+        for name, offered in self.choices.items():
+            chosen = content.get(name)
+            if isinstance(chosen, str) and chosen not in offered:
+                raise ValueError(MISFIT)
+        if self.schema.get("additionalProperties") is False:
+            return content
+        return {name: value for name, value in content.items() if name in self.schema["properties"]}
 
 
 class Forms:
     """The forms of one tool's questions."""
 
     def __init__(self) -> None:
-        self._rendered: dict[type[BaseModel], Form] = {}
+        # A resolver may make a model for each call: its form goes when the model does.
+        self._rendered: WeakKeyDictionary[type[BaseModel], Form] = WeakKeyDictionary()
 
     def of(self, model: type[BaseModel]) -> Form:
         """The form for `model`, rendered when it is first needed.
@@ -90,7 +114,7 @@ class Forms:
             if not is_class_of(model, BaseModel):
                 raise TypeError(f"a question takes a pydantic model for its answer, not {model!r}")
             schema = render_elicitation_schema(model)
-            form = self._rendered[model] = Form(model, schema, _fingerprint(schema))
+            form = self._rendered[model] = Form(schema, _fingerprint(schema), _choices(schema))
         return form
 
 
@@ -124,7 +148,7 @@ class Question(ABC):
         """What an answer means to the consumers.
 
         Raises:
-            pydantic.ValidationError: If its content does not fit the question.
+            ValueError: If its content does not fit the question.
         """
 
 
@@ -135,7 +159,7 @@ def question_of(marker: Marker, forms: Forms) -> Question:
         TypeError: If the marker asks for something the protocol cannot ask.
     """
     if isinstance(marker, SDKElicit):
-        return _FormQuestion(marker.message, forms.of(marker.schema))
+        return _FormQuestion(marker.message, marker.schema, forms.of(marker.schema))
     if isinstance(marker, Sample):
         return _SampleQuestion(marker)
     return _RootsQuestion()
@@ -151,19 +175,17 @@ def outcome_of(question: Question, response: InputResponse, resolver: str) -> tu
         answer = question.answer(response)
         return answer, question.outcome(answer)
     except ValidationError:
-        raise ToolError(f"Resolver {resolver!r}: the accepted content does not fit the question") from None
+        raise ToolError(f"Resolver {resolver!r}: {MISFIT}") from None
     except ValueError as error:
         raise ToolError(f"Resolver {resolver!r}: {error}") from None
-
-
-WRONG_KIND = "the response is not an answer to its question"
 
 
 class _FormQuestion(Question):
     result_type = ElicitResult
 
-    def __init__(self, message: str, form: Form) -> None:
+    def __init__(self, message: str, model: type[BaseModel], form: Form) -> None:
         self.message = message
+        self.model = model
         self.form = form
 
     @override
@@ -199,7 +221,7 @@ class _FormQuestion(Question):
             return DeclinedElicitation()
         if answer.action == "cancel":
             return CancelledElicitation()
-        return Accepted(self.form.model.model_validate(answer.content))
+        return Accepted(self.model.model_validate(self.form.answered(answer.content)))
 
 
 class _ResultQuestion(Question):
@@ -258,6 +280,15 @@ class _RootsQuestion(_ResultQuestion):
         if declared is not None and declared.roots is not None:
             return None
         return ClientCapabilities(roots=RootsCapability())
+
+
+def _choices(schema: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    fields: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
+    offered = {
+        name: field.get("enum") or [each["const"] for each in field.get("oneOf", ()) if "const" in each]
+        for name, field in fields.items()
+    }
+    return {name: frozenset(values) for name, values in offered.items() if values}
 
 
 def _fingerprint(value: Any) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import InputRequiredResult
 
@@ -52,9 +53,9 @@ class _Resolution:
     """One walk over the graph.
 
     `complete` runs what is ready in the task of the call as long as nothing else is ready beside it. Otherwise a task
-    group is opened, and each worker in it keeps one helper scheduled behind itself while anything is left to take up:
-    the helper gets its turn only once a resolver really waits, so resolvers that never wait cost no task each, and
-    those that do all wait at the same time. A resolver runs in one task from beginning to end, as its cancel scopes
+    group is opened with a worker in it, and there is always one more scheduled behind those at work while anything is
+    left to take up: it gets its turn only once a resolver really waits, so resolvers that never wait cost no task each,
+    and those that do all wait at the same time. A resolver runs in one task from beginning to end, as its cancel scopes
     require.
     """
 
@@ -90,7 +91,12 @@ class _Resolution:
 
     async def _run_together(self) -> None:
         async with anyio.create_task_group() as group:
-            await self._work(group)
+            # The task of the call only hands out the work: what a resolver does to its own task must not harm it.
+            self._helper_is_scheduled = True
+            while self._ready and not self._failures:
+                group.start_soon(self._work, group)
+                await checkpoint()
+            self._helper_is_scheduled = False
         if self._failures:
             raise self._failures[min(self._failures)]
 
@@ -102,10 +108,10 @@ class _Resolution:
                 group.start_soon(self._help, group)
             try:
                 await self._run(plan)
-            except anyio.get_cancelled_exc_class() as error:
+            except anyio.get_cancelled_exc_class():
                 # Either the call is ending anyway, or the resolver raised this itself, which a task group would ignore.
                 if not self._failures:
-                    self._fail(plan, error, group)
+                    self._fail(plan, RuntimeError(f"Resolver {plan.name!r} cancelled itself"), group)
                 raise
             except BaseException as error:
                 self._fail(plan, error, group)
