@@ -80,6 +80,41 @@ async def test_a_resolver_runs_as_soon_as_its_own_dependencies_are_done(generati
     assert await call(mcp, generation, "add") == "8"
 
 
+async def test_what_becomes_ready_together_later_runs_at_the_same_time_too(generation: Generation) -> None:
+    mcp = FastMCP("shop")
+    taken_up = anyio.Event()
+    reached = [anyio.Event() for _ in range(3)]
+
+    async def base() -> int:
+        await taken_up.wait()
+        await anyio.lowlevel.checkpoint()
+        return 1
+
+    async def beside() -> int:
+        taken_up.set()
+        return 0
+
+    def waits_for_the_others(number: int) -> Any:
+        async def resolver(base: Annotated[int, Resolve(base)]) -> int:
+            reached[number].set()
+            for event in reached:
+                await event.wait()
+            return base
+
+        return resolver
+
+    @mcp.tool
+    async def gather(
+        a: Annotated[int, Resolve(waits_for_the_others(0))],
+        b: Annotated[int, Resolve(waits_for_the_others(1))],
+        c: Annotated[int, Resolve(waits_for_the_others(2))],
+        d: Annotated[int, Resolve(beside)],
+    ) -> str:
+        return f"{a}{b}{c}{d}"
+
+    assert await call(mcp, generation, "gather") == "1110"
+
+
 async def test_a_resolver_runs_once_however_many_want_it(generation: Generation) -> None:
     mcp = FastMCP("shop")
     runs: list[str] = []

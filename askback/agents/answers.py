@@ -1,0 +1,44 @@
+"""What can be said to a question. Each answer is also the policy that gives it to everybody."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from askback.agents.questions import Question
+
+
+class _AlwaysGiven:
+    """An answer as a policy: given to every elicitation, and no opinion on sampling and roots."""
+
+    def __call__(self, ctx: Any, question: Question) -> Self | None:
+        return self if question.kind == "elicitation" else None
+
+
+@dataclass(frozen=True)
+class Accept(_AlwaysGiven):
+    """Yes, with what was asked for.
+
+    For a form, `content` is a mapping, a pydantic model or a dataclass, checked against the form before it leaves; an
+    address takes none. For sampling it is the text, or the whole result; for roots the directories, or the whole
+    result.
+    """
+
+    content: Mapping[str, Any] | Any = None
+
+
+@dataclass(frozen=True)
+class Decline(_AlwaysGiven):
+    """No. Sampling and roots have no way to say it: the tool call fails."""
+
+
+@dataclass(frozen=True)
+class Cancel(_AlwaysGiven):
+    """Dismissed without an answer."""
+
+
+@dataclass(frozen=True)
+class Defer(_AlwaysGiven):
+    """Somebody else is to answer, later. Until runs can be stopped for that, it declines."""
+
+
+Answer = Accept | Decline | Cancel | Defer

@@ -1,0 +1,182 @@
+"""Answers from the person at the terminal."""
+
+import json
+import signal
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO, cast
+
+import anyio
+from pydantic_ai import RunContext
+from rich.console import Console as RichConsole
+from rich.markup import escape
+
+from askback.agents.answers import Accept, Answer, Cancel, Decline
+from askback.agents.content import ContentError, checked_content
+from askback.agents.questions import Question
+
+CHOICES = "[a]ccept, [d]ecline or [c]ancel?"
+
+
+class Console:
+    """A policy that asks whoever sits at the terminal, one question at a time.
+
+    Without a terminal it has no opinion. Ctrl-C cancels the question, not the program.
+    """
+
+    def __init__(self, *, input: TextIO | None = None, output: TextIO | None = None) -> None:  # noqa: A002
+        self._input = input
+        self._output = output
+        self._turn: anyio.Lock | None = None
+
+    async def __call__(self, ctx: RunContext[Any], question: Question) -> Answer | None:
+        """Show an elicitation and read the answer."""
+        source = self._input or sys.stdin
+        if question.kind != "elicitation" or not source.isatty():
+            return None
+        if self._turn is None:
+            self._turn = anyio.Lock()
+        async with self._turn:
+            return await _Conversation(source, self._output or sys.stdout).ask(question)
+
+
+class _InterruptedError(Exception):
+    """The person wants out of this question."""
+
+
+class _Conversation:
+    def __init__(self, source: TextIO, output: TextIO) -> None:
+        self._source = source
+        self._screen = RichConsole(file=output, highlight=False)
+
+    async def ask(self, question: Question) -> Answer:
+        self._show(question)
+        try:
+            while True:
+                word = (await self._read(CHOICES)).strip().lower()
+                if word in ("d", "decline"):
+                    return Decline()
+                if word in ("c", "cancel"):
+                    return Cancel()
+                if word in ("a", "accept"):
+                    return Accept(await self._fill(question.schema) if question.schema is not None else None)
+                self._say(f"Say a, d or c, not {word!r}.")
+        except _InterruptedError:
+            self._say("Cancelled.")
+            return Cancel()
+
+    def _show(self, question: Question) -> None:
+        self._screen.rule(f"{escape(question.tool)} of {escape(question.server or 'an unnamed server')} asks")
+        self._say(question.message)
+        if question.url is not None:
+            self._say(f"It wants you to visit {question.url}")
+        for name, field in _fields(question.schema):
+            self._screen.print(f"  [bold]{escape(name)}[/bold]  {escape(_describe(field))}")
+
+    async def _fill(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        content: dict[str, Any] = {}
+        required = schema.get("required") or ()
+        for name, field in _fields(schema):
+            while True:
+                text = await self._read(f"{name}:")
+                if not text.strip() and ("default" in field or name not in required):
+                    break
+                try:
+                    only = {"type": "object", "properties": {name: field}}
+                    content |= checked_content({name: _parsed(text.strip(), field)}, only)
+                    break
+                except (ContentError, ValueError) as wrong:
+                    self._say(f"That does not fit: {wrong}")
+        return content
+
+    async def _read(self, prompt: str) -> str:
+        """A line, once there is one: nothing is left waiting for it when the question is over."""
+        self._screen.print(escape(prompt), end=" ")
+        self._screen.file.flush()
+        line: str | None = None
+
+        async def wait_for_line() -> None:
+            nonlocal line
+            await anyio.wait_readable(self._source)
+            line = self._source.readline()
+            group.cancel_scope.cancel()
+
+        async def wait_for_interrupt() -> None:
+            with anyio.open_signal_receiver(signal.SIGINT) as signals:
+                async for _ in signals:
+                    group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait_for_line)
+            group.start_soon(wait_for_interrupt)
+        if not line:
+            raise _InterruptedError
+        return line.rstrip("\n")
+
+    def _say(self, text: str) -> None:
+        # What a server writes is shown as it is: no markup of ours, and no control characters of its own.
+        printable = "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
+        self._screen.print(escape(printable))
+
+
+def _fields(schema: Mapping[str, Any] | None) -> list[tuple[str, dict[str, Any]]]:
+    properties = cast("dict[str, Any]", (schema or {}).get("properties") or {})
+    return [(name, field) for name, field in properties.items() if isinstance(field, dict)]
+
+
+def _describe(field: Mapping[str, Any]) -> str:
+    """A field in words: its type, choices, limits and default."""
+    words = [str(field.get("type", "text"))]
+    if "format" in field:
+        words.append(f"({field['format']})")
+    choices = _choices(field)
+    if choices:
+        words.append("one of " if field.get("type") != "array" else "any of, separated by commas: ")
+        words.append(", ".join(f"{value} ({title})" if title != value else f"{value}" for value, title in choices))
+    limits = {
+        "minimum": "at least",
+        "exclusiveMinimum": "more than",
+        "maximum": "at most",
+        "exclusiveMaximum": "less than",
+        "minLength": "characters, at least",
+        "maxLength": "characters, at most",
+        "minItems": "choices, at least",
+        "maxItems": "choices, at most",
+    }
+    words += [f"{text} {field[name]}" for name, text in limits.items() if name in field]
+    if "default" in field:
+        words.append(f"[default: {json.dumps(field['default'])}]")
+    if field.get("description"):
+        words.append(f"- {field['description']}")
+    return " ".join(words)
+
+
+def _choices(field: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    """The values to choose from, with what to show for them."""
+    source: Mapping[str, Any] = field.get("items") or field if field.get("type") == "array" else field
+    if "enum" in source:
+        names = source.get("enumNames") or source["enum"]
+        return list(zip(source["enum"], names, strict=False))
+    titled = source.get("oneOf") or source.get("anyOf") or ()
+    return [(each["const"], each.get("title", each["const"])) for each in titled if "const" in each]
+
+
+def _parsed(text: str, field: Mapping[str, Any]) -> Any:
+    """What a person typed, as the type that the field has.
+
+    Raises:
+        ValueError: If it cannot be read so.
+    """
+    kind = field.get("type")
+    if kind == "boolean":
+        words = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+        if text.lower() not in words:
+            raise ValueError("say yes or no")
+        return words[text.lower()]
+    if kind == "integer":
+        return int(text)
+    if kind == "number":
+        return float(text)
+    if kind == "array":
+        return [each.strip() for each in text.split(",") if each.strip()]
+    return text

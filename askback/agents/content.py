@@ -1,0 +1,138 @@
+"""Checking what is about to be sent to a server, and the forms that servers send."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema.exceptions import SchemaError
+from jsonschema.validators import create  # pyright: ignore[reportUnknownVariableType]
+from pydantic import BaseModel, TypeAdapter
+
+MOST_PROPERTIES = 100
+MOST_CHARACTERS = 50_000
+DEEPEST = 12
+
+KEYWORDS = (
+    "type",
+    "enum",
+    "const",
+    "oneOf",
+    "anyOf",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "format",
+)
+"""What is checked here. A `pattern` is not: a server could send one that takes for ever to match."""
+
+
+class UnusableFormError(ValueError):
+    """A form that nobody can be shown: no schema, or too large a one."""
+
+
+class ContentError(ValueError):
+    """Content that does not fit its form; the message names the field."""
+
+
+def check_form(schema: object) -> None:
+    """Check that a server's schema is one, and no larger than a form can be.
+
+    Raises:
+        UnusableFormError: If it is not.
+    """
+    if not isinstance(schema, dict):
+        raise UnusableFormError("its schema is no object")
+    form = cast("dict[str, Any]", schema)
+    properties = form.get("properties", {})
+    if not isinstance(properties, dict) or len(cast("dict[str, Any]", properties)) > MOST_PROPERTIES:
+        raise UnusableFormError(f"its schema has more than {MOST_PROPERTIES} properties, or none that can be read")
+    if _depth(form) > DEEPEST:
+        raise UnusableFormError("its schema is nested too deeply")
+    if len(json.dumps(form)) > MOST_CHARACTERS:
+        raise UnusableFormError(f"its schema is longer than {MOST_CHARACTERS} characters")
+    try:
+        Draft202012Validator.check_schema(form)
+    except SchemaError as error:
+        raise UnusableFormError(f"its schema is none: {error.message}") from None
+
+
+def checked_content(content: object, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Content as it goes to the server: plain JSON, with the form's defaults for what is left out.
+
+    Raises:
+        ContentError: If it does not fit the form.
+    """
+    fields: dict[str, Any] = schema.get("properties", {})
+    filled: dict[str, Any] = {
+        name: field["default"] for name, field in fields.items() if isinstance(field, dict) and "default" in field
+    }
+    filled |= _plain(content)
+    error = next(iter(_FormValidator(schema, format_checker=_FORMATS).iter_errors(filled)), None)
+    if error is not None:
+        field = ".".join(str(part) for part in error.absolute_path)
+        raise ContentError(f"{field}: {error.message}" if field else error.message)
+    return filled
+
+
+def _plain(content: object) -> dict[str, Any]:
+    if isinstance(content, BaseModel):
+        return content.model_dump(mode="json", by_alias=True)
+    if dataclasses.is_dataclass(content) and not isinstance(content, type):
+        return TypeAdapter(type(content)).dump_python(content, mode="json")
+    if isinstance(content, Mapping):
+        return TypeAdapter(dict[str, Any]).dump_python(dict(cast("Mapping[str, Any]", content)), mode="json")
+    raise ContentError(f"a form takes a mapping, a pydantic model or a dataclass, not {type(content).__name__}")
+
+
+def _depth(value: Any, reached: int = 0) -> int:
+    """How deeply `value` is nested, without following it further than needs be."""
+    if reached > DEEPEST or not isinstance(value, dict | list):
+        return reached
+    nested = cast("dict[str, Any] | list[Any]", value)
+    inner = nested.values() if isinstance(nested, dict) else nested
+    return max((_depth(each, reached + 1) for each in inner), default=reached)
+
+
+_FormValidator: Any = create(
+    meta_schema=Draft202012Validator.META_SCHEMA,
+    validators={name: Draft202012Validator.VALIDATORS[name] for name in KEYWORDS},
+    type_checker=Draft202012Validator.TYPE_CHECKER,
+)
+
+_FORMATS = FormatChecker(formats=())
+
+
+@_FORMATS.checks("email")
+def _is_email(value: object) -> bool:
+    local, _, domain = value.rpartition("@") if isinstance(value, str) else ("x", "@", "x")
+    return bool(local and domain) and " " not in domain
+
+
+@_FORMATS.checks("uri")
+def _is_uri(value: object) -> bool:
+    return not isinstance(value, str) or bool(urlsplit(value).scheme)
+
+
+@_FORMATS.checks("date", raises=ValueError)
+def _is_date(value: object) -> bool:
+    return not isinstance(value, str) or bool(date.fromisoformat(value))
+
+
+@_FORMATS.checks("date-time", raises=ValueError)
+def _is_date_time(value: object) -> bool:
+    return not isinstance(value, str) or ("T" in value.upper() and bool(datetime.fromisoformat(value)))

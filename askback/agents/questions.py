@@ -1,0 +1,94 @@
+"""What an agent is asked while one of its tools runs."""
+
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from typing import Any, Literal, Self, cast
+
+from mcp.server.elicitation import render_elicitation_schema
+from mcp_types import CreateMessageRequestParams
+from pydantic import BaseModel, TypeAdapter
+from pydantic.dataclasses import dataclass
+
+Kind = Literal["elicitation", "sampling", "roots"]
+Mode = Literal["form", "url"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """Everything a policy may want to know of what a server asks.
+
+    It is what the server says, and the server may be lying: only `server`, `tool`, `arguments` and `round` are known to
+    this side.
+    """
+
+    kind: Kind
+    """Whether a person, a model or the directories are asked for."""
+    server: str | None
+    """The toolset's `id`: whatever a server calls itself is not here."""
+    tool: str
+    """The tool's own name, without the prefixes of wrappers around its toolset."""
+    arguments: dict[str, Any]
+    """What the tool was called with."""
+    message: str = ""
+    """What the server wants to be shown; for sampling, the last text of its messages."""
+    mode: Mode | None = None
+    """For elicitation: a form to fill in, or an address to visit."""
+    schema: dict[str, Any] | None = None
+    """For forms: the JSON schema of the answer."""
+    url: str | None = None
+    """For addresses: where to. Nothing opens it by itself."""
+    sampling: CreateMessageRequestParams | None = None
+    """For sampling: the whole request."""
+    key: str | None = None
+    """The server's name for the question, the same in every round; None on connections before 2026-07-28."""
+    round: int = 1
+    """Which round of the call asks it; always 1 on connections before 2026-07-28."""
+
+    def asks(self, model: type[Any]) -> bool:
+        """Whether the form asks for just the fields of `model`, a pydantic model or a dataclass.
+
+        Types, choices, formats, limits and which fields are required count; titles, descriptions and defaults do not.
+        """
+        return self.schema is not None and _shape(self.schema) == _shape(_schema_of(model))
+
+    def to_json(self) -> str:
+        """The question as JSON."""
+        return _ADAPTER.dump_json(self, by_alias=True, exclude_none=True).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The question that `to_json` made the JSON of.
+
+        Raises:
+            pydantic.ValidationError: If it is not one.
+        """
+        return _ADAPTER.validate_json(text)  # pyright: ignore[reportReturnType]
+
+
+_ADAPTER = TypeAdapter(Question)
+
+WORDING = frozenset({"title", "description", "default", "$schema", "$defs", "additionalProperties", "enumNames"})
+
+
+def _schema_of(model: type[Any]) -> dict[str, Any]:
+    if issubclass(model, BaseModel):
+        return render_elicitation_schema(model)
+    if is_dataclass(cast("object", model)):
+        return TypeAdapter[Any](model).json_schema()
+    raise TypeError(f"asks() takes a pydantic model or a dataclass, not {model!r}")
+
+
+def _shape(schema: Any) -> Any:
+    """A schema without its wording, so that two that ask for the same compare equal."""
+    if isinstance(schema, Mapping):
+        fields = cast("Mapping[str, Any]", schema)
+        shape = {key: _shape(value) for key, value in fields.items() if key not in WORDING}
+        if isinstance(fields.get("properties"), Mapping):
+            # Field names are not wording, whatever they are.
+            properties: Mapping[str, Any] = fields["properties"]
+            shape["properties"] = {name: _shape(value) for name, value in properties.items()}
+            shape["required"] = sorted(fields.get("required") or ())
+        return shape
+    if isinstance(schema, list):
+        return [_shape(item) for item in cast("list[Any]", schema)]
+    return schema

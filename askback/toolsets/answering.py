@@ -1,0 +1,408 @@
+"""Answering what a server asks, from the run that made it ask."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from inspect import isawaitable
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+from fastmcp.exceptions import ToolError
+from mcp.client.session import ClientRequestContext, ElicitationFnT, ListRootsFnT, SamplingFnT
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    CreateMessageRequest,
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    ErrorData,
+    InputRequest,
+    InputResponse,
+    ListRootsResult,
+    Root,
+    TextContent,
+)
+from opentelemetry import context as otel
+from opentelemetry.trace import INVALID_SPAN, Span
+from pydantic import FileUrl
+from pydantic_ai import CustomEvent, RunContext, UserError
+from pydantic_ai.models import Model
+
+from askback.agents.answers import Accept, Answer, Cancel
+from askback.agents.content import ContentError, UnusableFormError, check_form, checked_content
+from askback.agents.policies import Policy, PolicyError, first_answer
+from askback.agents.questions import Question
+from askback.agents.records import Action, AnswerRecord, OnAnswer, QuestionAnswered, QuestionAsked
+from askback.agents.sampling import SamplingError, sample
+from askback.toolsets.calls import Call, current_call, current_run_call
+
+LONGEST_MESSAGE = 20_000
+MOST_QUESTIONS = 100
+MOST_RUNS = 1_000
+MOST_REFUSALS = 100
+
+SamplingChoice = Model | str
+SamplingFrom = (
+    SamplingChoice | Callable[[RunContext[Any], CreateMessageRequestParams], SamplingChoice | Awaitable[SamplingChoice]]
+)
+Directories = Sequence[str | Path | Root]
+RootsFrom = Callable[[RunContext[Any]], Directories | Awaitable[Directories]]
+
+NOBODY = "(nobody)"
+TOO_LATE = "(answer_timeout)"
+UNUSABLE = "(unusable question)"
+BEFORE = "(refused before)"
+
+
+@dataclass(frozen=True)
+class Handlers:
+    """What an application has for whatever no policy answers, in the shape of the SDK's callbacks."""
+
+    elicitation: ElicitationFnT | None = None
+    sampling: SamplingFnT | None = None
+    roots: ListRootsFnT | None = None
+
+
+@dataclass(kw_only=True)
+class Answering:
+    """Who answers for a toolset."""
+
+    policies: Sequence[Policy[Any]]
+    handlers: Handlers
+    sampling_from: SamplingFrom | None
+    roots_from: RootsFrom | None
+    max_rounds: int
+    answer_timeout: float | None
+    on_answer: OnAnswer | None
+    server: Callable[[], str | None]
+
+    def __post_init__(self) -> None:
+        self._refusals = _Refusals()
+
+    async def answer_round(
+        self, call: Call, requests: Mapping[str, InputRequest], number: int, context: ClientRequestContext
+    ) -> dict[str, InputResponse]:
+        """Answer the questions of a round, at the same time.
+
+        Raises:
+            ToolError: If one has no answer that could be sent.
+            MCPError: If a handler of the application failed.
+            Exception: What ends the run.
+        """
+        if len(requests) > MOST_QUESTIONS:
+            raise ToolError(
+                f"The server asked {len(requests)} questions at once; more than {MOST_QUESTIONS} are refused"
+            )
+        responses: dict[str, InputResponse] = {}
+        failures: dict[str, Exception] = {}
+
+        async def answer(key: str, request: InputRequest) -> None:
+            try:
+                response = await self.answer(call, request, context, key=key, number=number)
+                if isinstance(response, ErrorData):
+                    raise MCPError.from_error_data(response)
+                responses[key] = response
+            except Exception as error:
+                failures[key] = error
+                group.cancel_scope.cancel()
+
+        with _span(call, f"answer round {number}", {"askback.round": number, "askback.questions": len(requests)}):
+            async with anyio.create_task_group() as group:
+                for key, request in requests.items():
+                    group.start_soon(answer, key, request)
+        for key in requests:
+            if key in failures:
+                raise failures[key]
+        return responses
+
+    async def answer(
+        self,
+        call: Call,
+        request: InputRequest,
+        context: ClientRequestContext,
+        *,
+        key: str | None = None,
+        number: int = 1,
+    ) -> InputResponse | ErrorData:
+        """Answer one question.
+
+        Raises:
+            ToolError: If sampling or roots are refused: there is no other way to say no to them.
+            Exception: What ends the run.
+        """
+        # Whoever answers has this call to answer, and none of its own: what they call in turn is no part of the run.
+        current_call.set(call)
+        current_run_call.set(None)
+        question = _question(self.server(), call, request, key, number)
+        try:
+            if isinstance(request, ElicitRequest):
+                return await self._elicitation(call, question, request, context)
+            return await self._result(call, question, request, context)
+        except ToolError:
+            raise
+        except Exception as error:
+            if call.run is not None:
+                call.run.fail(error)
+            raise
+
+    async def _elicitation(
+        self, call: Call, question: Question, request: ElicitRequest, context: ClientRequestContext
+    ) -> ElicitResult | ErrorData:
+        async def decide() -> tuple[ElicitResult | ErrorData, Action, str]:
+            try:
+                _check_usable(question)
+            except UnusableFormError:
+                return ElicitResult(action="decline"), "decline", UNUSABLE
+            refused = self._refusals.of(call, question)
+            if refused is not None:
+                return refused, refused.action, BEFORE
+            answered = await first_answer(self.policies, call.run.ctx, question) if call.run is not None else None
+            if answered is not None:
+                answer, policy = answered
+                return _elicit_result(answer, policy, question), _action(answer), policy
+            if self.handlers.elicitation is not None:
+                result = await self.handlers.elicitation(context, request.params)
+                return result, "decline" if isinstance(result, ErrorData) else result.action, "elicitation_handler"
+            return ElicitResult(action="decline"), "decline", NOBODY
+
+        result, action = await self._decided(call, question, decide, ElicitResult(action="cancel"))
+        if isinstance(result, ElicitResult) and action in ("decline", "cancel"):
+            self._refusals.add(call, question, result)
+        return result
+
+    async def _result(
+        self, call: Call, question: Question, request: InputRequest, context: ClientRequestContext
+    ) -> InputResponse | ErrorData:
+        """Sampling and roots: the answer is a result, or the call fails."""
+
+        async def decide() -> tuple[InputResponse | ErrorData | None, Action, str]:
+            _check_usable(question)
+            answered = await first_answer(self.policies, call.run.ctx, question) if call.run is not None else None
+            if answered is not None:
+                answer, policy = answered
+                accepted = isinstance(answer, Accept)
+                return _given(answer.content, policy, question) if accepted else None, _action(answer), policy
+            if isinstance(request, CreateMessageRequest):
+                return await self._completion(call, request.params, context)
+            return await self._roots(call, context)
+
+        try:
+            result, _ = await self._decided(call, question, decide, None)
+        except (SamplingError, UnusableFormError) as refused:
+            raise ToolError(f"A {question.kind} request of the tool was refused: {refused}") from None
+        if result is None:
+            raise ToolError(f"A {question.kind} request of the tool was declined")
+        return result
+
+    async def _completion(
+        self, call: Call, params: CreateMessageRequestParams, context: ClientRequestContext
+    ) -> tuple[InputResponse | ErrorData | None, Action, str]:
+        chosen = self.sampling_from
+        if chosen is not None and call.run is not None:
+            ctx = call.run.ctx
+            if callable(chosen) and not isinstance(chosen, Model):
+                choice = chosen(ctx, params)
+                chosen = await choice if isawaitable(choice) else choice
+            model = cast("Model | str", ctx.model if chosen == "run" else chosen)
+            return await sample(model, params, ctx), "accept", "sampling_from"
+        if self.handlers.sampling is not None:
+            return await self.handlers.sampling(context, params), "accept", "sampling_handler"
+        return None, "decline", NOBODY
+
+    async def _roots(
+        self, call: Call, context: ClientRequestContext
+    ) -> tuple[InputResponse | ErrorData | None, Action, str]:
+        if self.roots_from is not None and call.run is not None:
+            directories = self.roots_from(call.run.ctx)
+            if isawaitable(directories):
+                directories = await directories
+            return _roots_result(directories), "accept", "roots_from"
+        if self.handlers.roots is not None:
+            return await self.handlers.roots(context), "accept", "roots"
+        return None, "decline", NOBODY
+
+    async def _decided(
+        self, call: Call, question: Question, decide: Callable[[], Awaitable[tuple[Any, Action, str]]], late: Any
+    ) -> tuple[Any, Action]:
+        """Decide within the time there is, and show what was asked and answered to whoever wants to see it."""
+        run = call.run
+        await _emit(call, QuestionAsked(question=question))
+        started = time.perf_counter()
+        # Outside rounds, the question has come in on a task of the connection's.
+        parent = call.trace if question.key is None else None
+        with _span(call, f"answer {question.kind}", _attributes(question), parent) as span:
+            result, action, policy = late, "cancel", TOO_LATE
+            with anyio.move_on_after(self.answer_timeout):
+                result, action, policy = await decide()
+            span.set_attributes({"askback.answer.action": action, "askback.answer.policy": policy})
+            if run is not None and run.ctx.trace_include_content:
+                span.set_attribute("askback.question.message", question.message)
+                span.set_attribute("askback.answer.content", str(getattr(result, "content", None)))
+        if run is not None:
+            await _emit(call, QuestionAnswered(question=question, action=action, policy=policy))
+            if self.on_answer is not None:
+                record = AnswerRecord(
+                    question=question,
+                    action=action,
+                    policy=policy,
+                    seconds=time.perf_counter() - started,
+                    run_id=run.ctx.run_id,
+                    tool_call_id=run.ctx.tool_call_id,
+                )
+                seen = self.on_answer(record)
+                if isawaitable(seen):
+                    await seen
+        return result, action
+
+
+class _Refusals:
+    """What was declined or cancelled in a run, so that a model that tries again does not nag a person.
+
+    Of the latest runs only: there is no telling when a run is over.
+    """
+
+    def __init__(self) -> None:
+        self._by_run: OrderedDict[str, list[tuple[Question, ElicitResult]]] = OrderedDict()
+
+    def of(self, call: Call, question: Question) -> ElicitResult | None:
+        run_id = call.run.ctx.run_id if call.run is not None else None
+        for before, result in self._by_run.get(run_id or "", ()):
+            if _is_same(before, question):
+                return result
+        return None
+
+    def add(self, call: Call, question: Question, result: ElicitResult) -> None:
+        if call.run is None or call.run.ctx.run_id is None or self.of(call, question) is not None:
+            return
+        refused = self._by_run.setdefault(call.run.ctx.run_id, [])
+        self._by_run.move_to_end(call.run.ctx.run_id)
+        if len(refused) < MOST_REFUSALS:
+            refused.append((question, result))
+        if len(self._by_run) > MOST_RUNS:
+            self._by_run.popitem(last=False)
+
+
+def _is_same(one: Question, other: Question) -> bool:
+    fields = ("message", "mode", "schema", "url", "server", "tool", "arguments")
+    return all(getattr(one, name) == getattr(other, name) for name in fields)
+
+
+def _question(server: str | None, call: Call, request: InputRequest, key: str | None, number: int) -> Question:
+    known: dict[str, Any] = {
+        "server": server,
+        "tool": call.tool,
+        "arguments": dict(call.arguments),
+        "key": key,
+        "round": number,
+    }
+    if isinstance(request, CreateMessageRequest):
+        return Question(kind="sampling", message=_last_text(request.params), sampling=request.params, **known)
+    if not isinstance(request, ElicitRequest):
+        return Question(kind="roots", **known)
+    params = request.params
+    if isinstance(params, ElicitRequestFormParams):
+        known |= {"mode": "form", "schema": params.requested_schema}
+    else:
+        known |= {"mode": "url", "url": params.url}
+    return Question(kind="elicitation", message=params.message, **known)
+
+
+def _last_text(params: CreateMessageRequestParams) -> str:
+    texts = [
+        block.text for message in params.messages for block in message.content_as_list if isinstance(block, TextContent)
+    ]
+    return texts[-1] if texts else ""
+
+
+def _check_usable(question: Question) -> None:
+    """Refuse to show anybody what is not fit to be shown.
+
+    Raises:
+        UnusableFormError: If the message is too long, or the form is none.
+    """
+    if len(question.message) > LONGEST_MESSAGE:
+        raise UnusableFormError(f"its message is longer than {LONGEST_MESSAGE} characters")
+    if question.mode == "form":
+        check_form(question.schema)
+
+
+def _elicit_result(answer: Answer, policy: str, question: Question) -> ElicitResult:
+    if isinstance(answer, Accept):
+        if question.schema is None:
+            return ElicitResult(action="accept")
+        try:
+            return ElicitResult(action="accept", content=checked_content(answer.content, question.schema))
+        except ContentError as error:
+            raise PolicyError(policy, question, f"accepted with content that does not fit ({error})") from None
+    return ElicitResult(action="cancel" if isinstance(answer, Cancel) else "decline")
+
+
+def _action(answer: Answer) -> Action:
+    if isinstance(answer, Accept):
+        return "accept"
+    return "cancel" if isinstance(answer, Cancel) else "decline"
+
+
+def _given(content: object, policy: str, question: Question) -> InputResponse:
+    """What a policy gave for a sampling or roots request, as its result."""
+    if question.kind == "roots":
+        if isinstance(content, ListRootsResult):
+            return content
+        if isinstance(content, list | tuple):
+            return _roots_result(content)  # pyright: ignore[reportUnknownArgumentType]
+    elif isinstance(content, CreateMessageResult | CreateMessageResultWithTools):
+        return content
+    elif isinstance(content, str):
+        return CreateMessageResult(role="assistant", content=TextContent(text=content), model=policy)
+    raise PolicyError(policy, question, f"accepted a {question.kind} request with {type(content).__name__}")
+
+
+def _roots_result(directories: Directories) -> ListRootsResult:
+    return ListRootsResult(
+        roots=[
+            directory
+            if isinstance(directory, Root)
+            else Root(
+                uri=FileUrl(Path(directory).absolute().as_uri() if "://" not in str(directory) else str(directory))
+            )
+            for directory in directories
+        ]
+    )
+
+
+def _attributes(question: Question) -> dict[str, str | int]:
+    known = {
+        "gen_ai.tool.name": question.tool,
+        "askback.question.kind": question.kind,
+        "askback.question.mode": question.mode,
+        "askback.question.server": question.server,
+        "askback.question.key": question.key,
+        "askback.round": question.round,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+@contextmanager
+def _span(
+    call: Call, name: str, attributes: Mapping[str, str | int], parent: otel.Context | None = None
+) -> Generator[Span]:
+    """A span of the run that a call belongs to."""
+    if call.run is None:
+        yield INVALID_SPAN
+    else:
+        tracer = call.run.ctx.tracer
+        with tracer.start_as_current_span(name, context=parent, attributes=dict(attributes)) as span:
+            yield span
+
+
+async def _emit(call: Call, event: CustomEvent) -> None:
+    """Show an event in the agent's stream, where there is one."""
+    if call.run is not None:
+        with suppress(UserError):
+            await call.run.ctx.emit(event)

@@ -1,0 +1,204 @@
+"""A client session that answers, and a transport that opens one."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import replace
+from typing import Any, ClassVar, Unpack
+
+import anyio
+from fastmcp.client.transports import ClientTransport, FastMCPTransport, StreamableHttpTransport
+from fastmcp.client.transports.base import SessionKwargs, TransportOptions
+from fastmcp.exceptions import ToolError
+from mcp import ClientSession
+from mcp.client.session import ClientRequestContext
+from mcp.shared.dispatcher import ProgressFnT
+from mcp_types import (
+    INVALID_REQUEST,
+    CallToolResult,
+    ErrorData,
+    InputRequest,
+    InputRequiredResult,
+    InputResponse,
+    InputResponses,
+    RequestParamsMeta,
+    Result,
+)
+from pydantic import ValidationError
+from pydantic_ai import UserError
+
+from askback.toolsets.answering import Answering
+from askback.toolsets.calls import Call, current_call, current_run_call
+
+FIRST_VERSION_IN_ROUNDS = "2026-07-28"
+WAIT_BETWEEN_ROUNDS = 0.05
+"""How long to wait before calling again a server that asks for patience only: it sent a state, and no question."""
+
+
+class AnsweringTransport(ClientTransport):
+    """A transport whose sessions answer what the server asks."""
+
+    def __init__(self, transport: ClientTransport, answering: Answering) -> None:
+        self._transport = transport
+        self._answering = answering
+        self.legacy_only = transport.legacy_only
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else there is to know of the transport inside: its address, its headers."""
+        return getattr(self._transport, name)
+
+    def __repr__(self) -> str:
+        return repr(self._transport)
+
+    @asynccontextmanager
+    async def connect_session(
+        self, *, transport_options: TransportOptions | None = None, **session_kwargs: Unpack[SessionKwargs]
+    ) -> AsyncGenerator[ClientSession]:
+        """Connect, as nobody: what the connection does by itself is no part of the run that happened to open it."""
+        current_call.set(None)
+        current_run_call.set(None)
+        session_class = type(
+            "AnsweringSession",
+            (AnsweringSession,),
+            {"answering": self._answering, "tells_calls_apart": isinstance(self._transport, TELLS_CALLS_APART)},
+        )
+        options = replace(transport_options or TransportOptions(), session_class=session_class)
+        async with self._transport.connect_session(transport_options=options, **session_kwargs) as session:
+            yield session
+
+    async def close(self) -> None:
+        """Close the transport inside."""
+        await self._transport.close()
+
+    def get_session_id(self) -> str | None:
+        """The session id of the transport inside."""
+        return self._transport.get_session_id()
+
+
+TELLS_CALLS_APART = (FastMCPTransport, StreamableHttpTransport)
+"""On these, what the server asks during a call arrives in the context of that call, also before 2026-07-28."""
+
+
+class AnsweringSession(ClientSession):
+    """A session that takes each question to the run whose call made the server ask it.
+
+    Since 2026-07-28 questions come as the result of a call, and the session drives the rounds. Before, they come as
+    requests of their own, which nothing on the wire ties to a call: the context they arrive in does, or the fact that
+    only one call is under way. Where the context does not, calls are made one at a time.
+    """
+
+    answering: ClassVar[Answering]
+    tells_calls_apart: ClassVar[bool]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._under_way: list[Call] = []
+        self._one_at_a_time = anyio.Lock()
+
+    async def call_tool(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        read_timeout_seconds: float | None = None,
+        progress_callback: ProgressFnT | None = None,
+        *,
+        input_responses: InputResponses | None = None,
+        request_state: str | None = None,
+        meta: RequestParamsMeta | None = None,
+        allow_input_required: bool = False,
+        allow_claimed: bool = False,
+    ) -> CallToolResult | InputRequiredResult | Result:
+        """Call a tool, and go through as many rounds as it takes."""
+
+        async def send(
+            responses: InputResponses | None, state: str | None
+        ) -> CallToolResult | InputRequiredResult | Result:
+            try:
+                return await super(AnsweringSession, self).call_tool(
+                    name,
+                    arguments,
+                    read_timeout_seconds,
+                    progress_callback,
+                    input_responses=responses,
+                    request_state=state,
+                    meta=meta,
+                    allow_input_required=True,
+                    allow_claimed=allow_claimed,
+                )
+            except ValidationError as error:
+                raise ToolError(f"The server's response to {name!r} is not one of the protocol's") from error
+
+        call = Call(name, arguments or {}, current_run_call.get())
+        async with self._calling(call):
+            result = await send(input_responses, request_state)
+            rounds = 0
+            while isinstance(result, InputRequiredResult):
+                rounds += 1
+                if rounds > self.answering.max_rounds:
+                    raise ToolError(f"The tool {name!r} asked for more than {self.answering.max_rounds} rounds")
+                responses: InputResponses | None = None
+                if result.input_requests:
+                    context = ClientRequestContext(session=self, request_id=name, meta=None)
+                    responses = await self.answering.answer_round(call, result.input_requests, rounds, context)
+                else:
+                    await anyio.sleep(WAIT_BETWEEN_ROUNDS * rounds)
+                result = await send(responses, result.request_state)
+        return result
+
+    async def get_prompt(self, name: str, arguments: dict[str, str] | None = None, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Get a prompt. What it makes the server ask is declined: no run asked for it."""
+        async with self._calling(Call(name, arguments or {}, None)):
+            return await super().get_prompt(name, arguments, **options)
+
+    async def read_resource(self, uri: str, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Read a resource. What it makes the server ask is declined: no run asked for it."""
+        async with self._calling(Call(uri, {}, None)):
+            return await super().read_resource(uri, **options)
+
+    async def dispatch_input_request(
+        self, ctx: ClientRequestContext, request: InputRequest
+    ) -> InputResponse | ErrorData:
+        """Answer a question that the server sent by itself, or that has come with a prompt or a resource."""
+        call = self._caused_by()
+        if call is None:
+            return ErrorData(code=INVALID_REQUEST, message="No call under way can have caused this request")
+        try:
+            return await self.answering.answer(call, request, ctx)
+        except ToolError as error:
+            return ErrorData(code=INVALID_REQUEST, message=str(error))
+        except Exception:
+            return ErrorData(code=INVALID_REQUEST, message="The client could not answer")
+
+    @asynccontextmanager
+    async def _calling(self, call: Call) -> AsyncGenerator[None]:
+        """Note that a call is under way, alone where its questions could not be told from another's."""
+        outer = current_call.get()
+        alone = not self.tells_calls_apart and not self._goes_in_rounds
+        if alone and outer is not None and outer in self._under_way:
+            raise UserError(
+                "This connection carries one call at a time, and whoever answers a question of that call cannot make "
+                "another on it: use a second toolset"
+            )
+        async with self._one_at_a_time if alone else nullcontext():
+            token = current_call.set(call)
+            self._under_way.append(call)
+            if call.run is not None:
+                call.run.last = call
+            try:
+                yield
+            finally:
+                self._under_way.remove(call)
+                current_call.reset(token)
+
+    @property
+    def _goes_in_rounds(self) -> bool:
+        version = self.protocol_version
+        return version is not None and version >= FIRST_VERSION_IN_ROUNDS
+
+    def _caused_by(self) -> Call | None:
+        if self._goes_in_rounds:
+            # No server sends requests here: the question came with a prompt or a resource, which no run asked for.
+            return Call("", {}, None)
+        call = current_call.get()
+        if call is not None and call in self._under_way:
+            return call
+        return self._under_way[0] if len(self._under_way) == 1 else None

@@ -1,0 +1,289 @@
+"""An `MCPToolset` that answers what its server asks."""
+
+import ssl
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypedDict, Unpack, cast
+
+from fastmcp.client import Client
+from fastmcp.client.elicitation import (
+    ElicitationHandler,
+    create_elicitation_callback,  # pyright: ignore[reportUnknownVariableType]
+)
+from fastmcp.client.logging import LogHandler
+from fastmcp.client.messages import MessageHandlerT
+from fastmcp.client.progress import ProgressHandler
+from fastmcp.client.roots import (
+    RootsHandler,
+    RootsList,
+    create_roots_callback,  # pyright: ignore[reportUnknownVariableType]
+)
+from fastmcp.client.sampling import (
+    SamplingHandler,
+    create_sampling_callback,  # pyright: ignore[reportUnknownVariableType]
+)
+from fastmcp.client.transports import ClientTransport
+from mcp.client.session import ClientRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    CreateMessageRequestParams,
+    ElicitRequest,
+    ElicitRequestParams,
+    ErrorData,
+    Implementation,
+    LoggingLevel,
+    SamplingCapability,
+    SamplingToolsCapability,
+)
+from pydantic import AnyUrl
+from pydantic_ai import RunContext
+from pydantic_ai.mcp import MCPHeadersFunc, MCPToolset, ProcessToolCallback, load_mcp_toolsets
+from pydantic_ai.models import Model
+from pydantic_ai.tools import AgentDepsT
+from pydantic_ai.toolsets import AbstractToolset, PrefixedToolset, ToolsetTool
+
+from askback.agents.policies import Policy
+from askback.agents.records import OnAnswer
+from askback.agents.sampling import sample
+from askback.toolsets.answering import Answering, Handlers, RootsFrom, SamplingFrom
+from askback.toolsets.calls import Call, RunCall, current_run_call
+from askback.toolsets.sessions import AnsweringTransport
+
+if TYPE_CHECKING:
+    from fastmcp import FastMCP
+    from mcp.server import MCPServer
+
+Connectable: TypeAlias = "Client[Any] | ClientTransport | FastMCP[Any] | MCPServer | AnyUrl | Path | str"
+"""What a toolset can connect to: an address, a script, a server in this process, a transport, or a client."""
+
+
+class StockOptions(TypedDict, total=False):
+    """What `MCPToolset` takes besides, with its meaning unchanged."""
+
+    id: str | None
+    max_retries: int | None
+    tool_error_behavior: Literal["retry", "error", "failed"]
+    process_tool_call: ProcessToolCallback | None
+    prefer_tasks: bool
+    cache_tools: bool
+    cache_resources: bool
+    cache_prompts: bool
+    include_instructions: bool
+    include_return_schema: bool | None
+    log_handler: LogHandler | None
+    log_level: LoggingLevel | None
+    progress_handler: ProgressHandler | None
+    message_handler: MessageHandlerT | None
+    client_info: Implementation | None
+    init_timeout: float | None
+    read_timeout: float | None
+    auth: Any
+    verify: ssl.SSLContext | bool | str | None
+    headers: dict[str, str] | MCPHeadersFunc[Any] | None
+    http_client: Any
+
+
+NEVER_CALLED: Any = object
+"""A callback to declare a capability with. The sessions answer by themselves."""
+
+
+class ResolverToolset(MCPToolset[AgentDepsT]):
+    """An `MCPToolset` whose server's questions are answered, from the run that caused them.
+
+        toolset = ResolverToolset("http://localhost:8000/mcp", policies=[small_refunds, Console()])
+        agent = Agent("openai:gpt-5", toolsets=[toolset])
+
+    Each question goes to the policies, one after another; the first answer counts, and what nobody answers is declined.
+    On 2026-07-28 the toolset drives the rounds of a call, on older connections it answers the server's own requests.
+    """
+
+    def __init__(
+        self,
+        client: Connectable,
+        *,
+        policies: Sequence[Policy[AgentDepsT]] = (),
+        sampling_from: SamplingFrom | None = None,
+        roots_from: RootsFrom | None = None,
+        max_rounds: int = 10,
+        answer_timeout: float | None = None,
+        on_answer: OnAnswer | None = None,
+        elicitation_handler: ElicitationHandler[Any, Any] | None = None,
+        sampling_model: Model | None = None,
+        sampling_handler: SamplingHandler[Any, Any] | None = None,
+        roots: RootsList | RootsHandler[Any] | None = None,
+        **options: Unpack[StockOptions],
+    ) -> None:
+        """Build a toolset that answers.
+
+        Args:
+            client: How to connect, as for `MCPToolset`. A pre-built `fastmcp.Client` must have no handlers of its own
+                for elicitation, sampling and roots, and not be connected yet.
+            policies: Who is asked, in this order.
+            sampling_from: The model to complete what the server samples: a model, its name, `"run"` for the run's
+                own, or a function of the run context and the request that chooses one.
+            roots_from: The directories to tell the server of: a function of the run context.
+            max_rounds: How many rounds of questions a call may take.
+            answer_timeout: How many seconds a question may wait for its answer; then it is cancelled.
+            on_answer: Called with an `AnswerRecord` for each question that was answered in a run.
+            elicitation_handler: Asked after all policies, and for calls that belong to no run.
+            sampling_model: As for `MCPToolset`; not beside `sampling_from`.
+            sampling_handler: As for `MCPToolset`; not beside `sampling_from`.
+            roots: As for `MCPToolset`; not beside `roots_from`.
+            **options: Everything else that `MCPToolset` takes.
+
+        Raises:
+            ValueError: If two options would answer the same, or a pre-built client has handlers of its own.
+        """
+        if sampling_from is not None and (sampling_model is not None or sampling_handler is not None):
+            raise ValueError(
+                "Pass either `sampling_from`, or one of `sampling_model` and `sampling_handler`, not both."
+            )
+        if sampling_model is not None and sampling_handler is not None:
+            raise ValueError("Pass either `sampling_model` or `sampling_handler`, not both.")
+        if roots_from is not None and roots is not None:
+            raise ValueError("Pass either `roots_from` or `roots`, not both.")
+        if max_rounds < 1:
+            raise ValueError("`max_rounds` must be at least 1.")
+        if isinstance(client, Client):
+            _check_has_no_handlers(client)
+        super().__init__(client, **options)  # pyright: ignore[reportUnknownMemberType]
+        self.sampling_model = sampling_model
+        self._answering = Answering(
+            policies=policies,
+            handlers=Handlers(
+                elicitation=create_elicitation_callback(elicitation_handler)
+                if elicitation_handler is not None
+                else None,
+                sampling=self._sampling_callback(sampling_handler),
+                roots=create_roots_callback(roots) if roots is not None else None,
+            ),
+            sampling_from=sampling_from,
+            roots_from=roots_from,
+            max_rounds=max_rounds,
+            answer_timeout=answer_timeout,
+            on_answer=on_answer,
+            server=lambda: self.id,
+        )
+        self._install()
+
+    async def for_run(self, ctx: RunContext[AgentDepsT]) -> Self:
+        """The toolset for a run: a copy with a connection of its own where `auth` or `headers` depend on the run."""
+        toolset = await super().for_run(ctx)
+        if toolset is not self:
+            toolset._install()
+        return toolset
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        """Call a tool for a run, which then answers what the tool asks.
+
+        Raises:
+            PolicyError: If a policy did what no policy may.
+        """
+        run = RunCall(ctx)
+        token = current_run_call.set(run)
+        result: Any = None
+        try:
+            with run.scope:
+                result = await super().call_tool(name, tool_args, ctx, tool)
+        except Exception:
+            if run.failure is None:
+                raise
+        finally:
+            current_run_call.reset(token)
+        if run.failure is not None:
+            raise run.failure
+        return result
+
+    def set_sampling_model(self, model: Model) -> None:
+        """Sample from `model` from the next connection on, instead of whatever was given before."""
+        self.sampling_model = model
+        self._answering.sampling_from = None
+        self._answering.handlers = Handlers(
+            elicitation=self._answering.handlers.elicitation,
+            sampling=self._sampling_callback(None),
+            roots=self._answering.handlers.roots,
+        )
+        self._declare(self.client)
+
+    def _install(self) -> None:
+        """Have the client's sessions answer."""
+        self.client.transport = AnsweringTransport(self.client.transport, self._answering)
+        self._declare(self.client)
+
+    def _declare(self, client: Client[Any]) -> None:
+        """Tell the server of what there is somebody to answer.
+
+        Only the first of these callbacks is ever called, by background tasks.
+        """
+        answering = self._answering
+        if answering.policies or answering.handlers.elicitation is not None:
+            client.set_elicitation_callback(self._answer_task)  # pyright: ignore[reportUnknownMemberType]
+        if answering.sampling_from is not None or answering.handlers.sampling is not None:
+            # A handler of the application's need not know of tools; the models here do.
+            knows_tools = answering.sampling_from is not None or self.sampling_model is not None
+            capability = SamplingCapability(tools=SamplingToolsCapability() if knows_tools else None)
+            client.set_sampling_callback(NEVER_CALLED, capability)  # pyright: ignore[reportUnknownMemberType]
+        if answering.roots_from is not None or answering.handlers.roots is not None:
+            client.set_roots(NEVER_CALLED)  # pyright: ignore[reportUnknownMemberType]
+
+    async def _answer_task(self, message: str, response_type: Any, params: ElicitRequestParams, context: Any) -> Any:
+        run = current_run_call.get()
+        call = run.last if run is not None and run.last is not None else Call("", {}, None)
+        request = ElicitRequest(params=params)
+        response = await self._answering.answer(call, request, cast("ClientRequestContext", context))
+        if isinstance(response, ErrorData):
+            raise MCPError.from_error_data(response)
+        return response
+
+    def _sampling_callback(self, handler: SamplingHandler[Any, Any] | None) -> Any:
+        if handler is not None:
+            return create_sampling_callback(handler)
+        if self.sampling_model is None:
+            return None
+
+        async def complete(context: ClientRequestContext, params: CreateMessageRequestParams) -> Any:
+            assert self.sampling_model is not None
+            return await sample(self.sampling_model, params, None)
+
+        return complete
+
+
+def load_resolver_toolsets(
+    config_path: str | Path, *, policies: Sequence[Policy[Any]] = (), **options: Any
+) -> list[AbstractToolset[Any]]:
+    """Load a toolset that answers for each server of an MCP configuration file.
+
+    The file, the environment variables in it, the prefixes and the errors are those of `load_mcp_toolsets`; `policies`
+    and the other options are those of `ResolverToolset`, for each server.
+    """
+    toolsets: list[AbstractToolset[Any]] = []
+    for prefixed in load_mcp_toolsets(config_path):
+        assert isinstance(prefixed, PrefixedToolset)
+        assert isinstance(prefixed.wrapped, MCPToolset)
+        stock = prefixed.wrapped
+        toolset = ResolverToolset[Any](stock.client.transport, id=stock.id, policies=policies, **options)
+        toolsets.append(toolset.prefixed(prefixed.prefix))
+    return toolsets
+
+
+def _check_has_no_handlers(client: Client[Any]) -> None:
+    """Refuse a client whose own handlers would never be called any more.
+
+    FastMCP has no public way to ask for them; tests/toolsets/test_toolset.py notices if this one is gone.
+    """
+    if client.is_connected():
+        raise ValueError("A pre-built `fastmcp.Client` must not be connected before its toolset is made.")
+    settings: dict[str, Any] = dict(client._session_kwargs)  # pyright: ignore[reportPrivateUsage]
+    names = {
+        "elicitation_callback": "elicitation_handler",
+        "sampling_callback": "sampling_handler",
+        "list_roots_callback": "roots",
+    }
+    found = [name for key, name in names.items() if settings.get(key) is not None]
+    if found:
+        raise ValueError(
+            f"The `fastmcp.Client` has handlers of its own ({', '.join(found)}), which the toolset would replace. "
+            "Leave them out, and pass policies, `sampling_from` or `roots_from` to the toolset."
+        )

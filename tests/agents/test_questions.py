@@ -1,0 +1,311 @@
+"""Questions, and what can be said to them."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+from mcp_types import CreateMessageRequestParams, SamplingMessage, TextContent
+from pydantic import BaseModel, Field, ValidationError
+
+from askback.agents import Accept, Answers, Cancel, Decline, Defer, PolicyError, Question, rules_from, when
+from askback.agents.content import ContentError, UnusableFormError, check_form, checked_content
+from askback.agents.models import asks_for_secrets, only_confirms
+
+
+class Scope(BaseModel):
+    """A title and description of its own."""
+
+    full: bool = Field(description="All of it?")
+    sku: str = "none"
+
+
+@dataclasses.dataclass
+class ScopeAsDataclass:
+    full: bool
+    sku: str = "other"
+
+
+class Other(BaseModel):
+    full: str
+    sku: str = ""
+
+
+FORM: dict[str, Any] = {
+    "type": "object",
+    "properties": {"sku": {"type": "string"}, "full": {"type": "boolean", "title": "Anything"}},
+    "required": ["full"],
+}
+
+
+def question(**given: Any) -> Question:
+    known: dict[str, Any] = {
+        "kind": "elicitation",
+        "server": "desk",
+        "tool": "refund_order",
+        "arguments": {"order": "ORD-1"},
+        "message": "Refund all of ORD-1?",
+        "mode": "form",
+        "schema": FORM,
+        "key": "desk:ask",
+    }
+    return Question(**(known | given))
+
+
+SAMPLING = question(
+    kind="sampling",
+    mode=None,
+    schema=None,
+    sampling=CreateMessageRequestParams(
+        messages=[SamplingMessage(role="user", content=TextContent(text="Well?"))], max_tokens=3
+    ),
+)
+
+
+@pytest.mark.parametrize("asked", [question(), SAMPLING, question(kind="roots", mode=None, schema=None, message="")])
+def test_a_question_goes_through_json_both_ways(asked: Question) -> None:
+    assert Question.from_json(asked.to_json()) == asked
+    with pytest.raises(ValidationError):
+        Question.from_json('{"kind": "riddle"}')
+
+
+def test_a_question_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        question().message = "Another?"  # pyright: ignore
+
+
+def test_a_question_asks_for_a_model_whatever_its_wording() -> None:
+    assert question().asks(Scope)
+    assert question().asks(ScopeAsDataclass)
+    assert not question().asks(Other)
+    assert not SAMPLING.asks(Scope)
+    with pytest.raises(TypeError, match="takes a pydantic model or a dataclass"):
+        question().asks(int)
+
+
+def test_a_field_may_be_called_like_a_keyword() -> None:
+    class Titled(BaseModel):
+        title: str
+        description: str
+
+    schema = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+    assert not question(schema=schema).asks(Titled)
+    schema["properties"]["description"] = {"type": "string", "title": "D"}  # pyright: ignore
+    schema["required"] = ["description", "title"]
+    assert question(schema=schema).asks(Titled)
+
+
+def test_answers_have_no_opinion_on_sampling_and_roots() -> None:
+    for answer in (Accept({}), Decline(), Cancel(), Defer()):
+        assert answer(None, question()) is answer
+        assert answer(None, SAMPLING) is None
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "asked", "matches"),
+    [
+        ({"kind": "elicitation"}, question(), True),
+        ({"kind": "sampling"}, question(), False),
+        ({"mode": "url"}, question(), False),
+        ({"tool": "refund_*"}, question(), True),
+        ({"tool": "refund"}, question(), False),
+        ({"server": "desk", "round": 1}, question(), True),
+        ({"server": "desk"}, question(server=None), False),
+        ({"key": "desk:*"}, question(), True),
+        ({"message": "(?i)REFUND all"}, question(), True),
+        ({"message": "^all"}, question(), False),
+        ({"url": "example"}, question(mode="url", schema=None, url="https://example.com"), True),
+        ({"url": "example"}, question(), False),
+        ({"schema": Scope}, question(), True),
+        ({"schema": Other}, question(), False),
+        ({"where": lambda asked: asked.arguments["order"] == "ORD-1"}, question(), True),
+        ({"round": 2}, question(), False),
+    ],
+)
+def test_when_narrows_a_policy(narrowed: dict[str, Any], asked: Question, matches: bool) -> None:
+    def policy(ctx: Any, question: Question) -> Decline:
+        return Decline()
+
+    narrow = when(policy, **narrowed)
+    assert narrow(None, asked) == (Decline() if matches else None)  # pyright: ignore
+    assert narrow.__name__ == "policy"
+    assert when(Decline(), tool="x").__name__ == "Decline"
+
+
+def test_answers_go_by_message_or_schema() -> None:
+    policy = Answers({"(?i)gift": Decline(), Scope: Scope(full=True), "": Cancel()})
+    assert policy(None, question(message="A GIFT?")) == Decline()  # pyright: ignore
+    assert policy(None, question()) == Accept(Scope(full=True))  # pyright: ignore
+    assert policy(None, question(schema={"type": "object", "properties": {}})) == Cancel()  # pyright: ignore
+    assert policy(None, SAMPLING) is None  # pyright: ignore
+    assert Answers({})(None, question()) is None  # pyright: ignore
+
+
+def test_rules_come_from_a_file(tmp_path: Any) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text(
+        """
+        [[rule]]
+        tool = "refund_*"
+        message = "(?i)gift"
+        answer = "accept"
+        content = { full = true }
+
+        [[rule]]
+        server = "desk"
+        answer = "decline"
+        """
+    )
+    rules = rules_from(path)
+    assert rules(None, question(message="A gift?")) == Accept({"full": True})  # pyright: ignore
+    assert rules(None, question()) == Decline()  # pyright: ignore
+    assert rules(None, question(server="elsewhere")) is None  # pyright: ignore
+    assert rules(None, SAMPLING) is None  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[[rule]]\nanswer = 'accept'\nanwser = 1", "rule 1, key 'anwser': Extra inputs are not permitted"),
+        ("[[rule]]\nanswer = 'decline'\n[[rule]]\ntool = 'x'", "rule 2, key 'answer': Field required"),
+        ("[[rule]]\nanswer = 'maybe'", "rule 1, key 'answer': Input should be"),
+        ("[[rule]]\nanswer = 'decline'\ncontent = {}", "rule 1: Value error, content goes with answer = 'accept'"),
+        ("[[rule]]\nanswer = 'decline'\nmessage = '('", "rule 1, key 'message': Value error, not a regular expression"),
+        ("[[rules]]\nanswer = 'decline'", "key 'rule': Field required"),
+        ("rule = []", "key 'rule': List should have at least 1 item"),
+        ("[[rule]\n", "Expected ']]'"),
+    ],
+)
+def test_rules_that_are_wrong_say_where(tmp_path: Any, text: str, problem: str) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="rules.toml: ") as caught:
+        rules_from(path)
+    assert problem in str(caught.value)
+
+
+def test_a_policy_error_names_policy_and_question() -> None:
+    error = PolicyError("mine", question(message="m" * 1000), "raised")
+    assert "The policy mine raised, when tool 'refund_order' of server 'desk' asked: 'mmm" in str(error)
+    assert len(str(error)) < 400
+
+
+FIELDS: dict[str, Any] = {
+    "name": {"type": "string", "minLength": 2, "maxLength": 4, "default": "Anna"},
+    "age": {"type": "integer", "minimum": 1, "maximum": 9},
+    "size": {"type": "string", "enum": ["S", "M"]},
+    "paper": {"type": "string", "oneOf": [{"const": "r", "title": "Red"}, {"const": "b", "title": "Blue"}]},
+    "extras": {"type": "array", "items": {"anyOf": [{"const": "x"}, {"const": "y"}]}, "minItems": 1, "maxItems": 2},
+    "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
+    "mail": {"type": "string", "format": "email"},
+    "link": {"type": "string", "format": "uri"},
+    "day": {"type": "string", "format": "date"},
+    "time": {"type": "string", "format": "date-time"},
+    "code": {"type": "string", "pattern": "^(a+)+$"},
+}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"name": "Bo"},
+        {"age": 9},
+        {"size": "S", "paper": "b"},
+        {"extras": ["x", "y"], "tags": ["a"]},
+        {"mail": "a@b.c", "link": "https://x.y", "day": "2026-11-18", "time": "2026-11-18T08:00:00Z"},
+        {},
+        {"code": "a" * 40 + "!"},
+    ],
+)
+def test_content_that_fits_is_sent_with_its_defaults(content: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": FIELDS}
+    assert checked_content(content, schema) == {"name": "Anna", **content}
+
+
+@pytest.mark.parametrize(
+    ("content", "field"),
+    [
+        ({"name": "B"}, "name"),
+        ({"name": "Bobby"}, "name"),
+        ({"age": 0}, "age"),
+        ({"age": "3"}, "age"),
+        ({"age": 1.5}, "age"),
+        ({"size": "L"}, "size"),
+        ({"paper": "green"}, "paper"),
+        ({"extras": []}, "extras"),
+        ({"extras": ["x", "y", "x"]}, "extras"),
+        ({"extras": ["z"]}, "extras.0"),
+        ({"tags": ["c"]}, "tags.0"),
+        ({"mail": "nobody"}, "mail"),
+        ({"mail": 3}, "mail"),
+        ({"link": "no address"}, "link"),
+        ({"link": 3}, "link"),
+        ({"day": "tomorrow"}, "day"),
+        ({"day": 3}, "day"),
+        ({"time": "2026-11-18"}, "time"),
+        ({"time": "T"}, "time"),
+        ({"time": 3}, "time"),
+    ],
+)
+def test_content_that_does_not_fit_names_the_field(content: dict[str, Any], field: str) -> None:
+    with pytest.raises(ContentError, match=rf"^{field}: "):
+        checked_content(content, {"type": "object", "properties": FIELDS})
+
+
+def test_a_missing_field_is_named_and_models_are_content_too() -> None:
+    schema = {"type": "object", "properties": FIELDS, "required": ["age"]}
+    with pytest.raises(ContentError, match="'age' is a required property"):
+        checked_content({}, schema)
+    assert checked_content(ScopeAsDataclass(full=True), FORM) == {"full": True, "sku": "other"}
+    assert checked_content(Scope(full=True), FORM) == {"full": True, "sku": "none"}
+    with pytest.raises(ContentError, match="not ModelMetaclass"):
+        checked_content(Scope, FORM)
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        (None, "no object"),
+        ({"properties": []}, "properties"),
+        ({"properties": {"x": {"type": "nonsense"}}}, "its schema is none"),
+        ({"properties": {"x": [[[[[[[[[[[[[]]]]]]]]]]]]]}}, "nested too deeply"),
+    ],
+)
+def test_a_form_that_is_none_is_unusable(schema: Any, reason: str) -> None:
+    with pytest.raises(UnusableFormError, match=reason):
+        check_form(schema)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "password",
+        "user_password",
+        "api_key",
+        "apiKey",
+        "access_token",
+        "client_secret",
+        "card_number",
+        "card",
+        "cvv",
+        "pin",
+        "private_key",
+        "passphrase",
+        "otp",
+    ],
+)
+def test_secrets_are_recognised(field: str) -> None:
+    assert asks_for_secrets({"properties": {field: {"type": "string"}}})
+    assert asks_for_secrets({"properties": {"x": {"type": "string", "title": field}}})
+
+
+def test_other_fields_are_no_secrets() -> None:
+    names = ("sku", "reason", "amount", "keyboard", "spinning", "discard", "postcard_text", "email")
+    assert not asks_for_secrets({"properties": {name: {"type": "string"} for name in names}})
+    assert asks_for_secrets({"properties": {"x": {"type": "string", "format": "password"}}})
+    assert not asks_for_secrets({"properties": {"x": 3}})
+
+
+def test_forms_that_only_confirm_are_recognised() -> None:
+    assert only_confirms({"properties": {"a": {"type": "boolean"}, "b": {"type": "boolean"}}})
+    assert only_confirms({})
+    assert not only_confirms(FORM)

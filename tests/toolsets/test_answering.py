@@ -1,0 +1,563 @@
+"""A run's policies answer what its tools ask, on both generations."""
+
+from typing import Annotated, Any
+
+import anyio
+import fastmcp
+import pytest
+from mcp.server import MCPServer
+from mcp_types import CreateMessageResult, ListRootsResult, Root, TextContent
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from pydantic import FileUrl
+from pydantic_ai import Agent, InstrumentationSettings, ModelRetry, RunContext, UsageLimits
+from pydantic_ai.capabilities import Instrumentation
+from pydantic_ai.exceptions import UsageLimitExceeded
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from askback import Elicit, Resolve
+from askback.agents import (
+    Accept,
+    AnswerRecord,
+    Cancel,
+    Decline,
+    Defer,
+    PolicyError,
+    Question,
+    QuestionAnswered,
+    QuestionAsked,
+)
+from askback.integration import FastMCP
+from tests.agency import Scope, Script, Wrap, agent, calls, refund, toolset
+from tests.conversation import Generation
+
+REFUND = calls(("refund", {"order": "ORD-1"}))
+WRAP = calls(("wrap", {"order": "ORD-1"}))
+JUDGE = calls(("judge", {"order": "ORD-1"}))
+BROWSE = calls(("browse", {}))
+DECLINED = "Resolver for parameter 'scope' could not resolve: elicitation was decline"
+
+
+async def test_a_policy_answers_from_the_run(generation: Generation) -> None:
+    policy = Script({"Refund all": Accept(Scope(full=True))})
+    result = await agent(toolset(generation, policies=[policy]), deps_type=str).run("please", deps="me")
+    assert result.output == "refunded ORD-1, full=True, sku="
+    (question,), (ctx,) = policy.asked, policy.contexts
+    assert question == Question(
+        kind="elicitation",
+        server="desk",
+        tool="refund",
+        arguments={"order": "ORD-1"},
+        message="Refund all of ORD-1?",
+        mode="form",
+        schema=question.schema,
+        key="tests.agency:ask_scope" if generation == "auto" else None,
+        round=1,
+    )
+    assert question.asks(Scope)
+    assert (ctx.deps, ctx.tool_name, ctx.prompt) == ("me", "refund", "please")
+    assert ctx.messages[0].parts[0].content == "please"  # pyright: ignore
+
+
+async def test_the_sdks_own_server_is_answered_too(generation: Generation) -> None:
+    server = MCPServer("sdk")
+    server.tool()(refund)
+    policy = Script({"Refund all": Accept(Scope(full=True))})
+    result = await agent(toolset(generation, server, policies=[policy])).run("please")
+    assert result.output == "refunded ORD-1, full=True, sku="
+    assert [question.asks(Scope) for question in policy.asked] == [True]
+
+
+async def test_rounds_go_on_until_there_is_a_result(generation: Generation) -> None:
+    policy = Script({"Refund all": Accept({"full": True}), "Which paper": Accept({"paper": "red"})})
+    result = await agent(toolset(generation, policies=[policy]), WRAP).run("please")
+    assert result.output == "wrapped ORD-1 in red"
+    assert [question.round for question in policy.asked] == ([1, 2] if generation == "auto" else [1, 1])
+    assert policy.asked[1].asks(Wrap)
+
+
+async def test_the_first_answer_wins_and_nobody_means_no(generation: Generation) -> None:
+    silent, first, second = Script({}), Script({"": Accept({"full": True})}), Script({"": Decline()})
+    answered = await agent(toolset(generation, policies=[silent, first, second])).run("please")
+    assert answered.output == "refunded ORD-1, full=True, sku="
+    assert (len(silent.asked), len(first.asked), len(second.asked)) == (1, 1, 0)
+    assert (await agent(toolset(generation, policies=[silent])).run("please")).output == DECLINED
+
+
+@pytest.mark.parametrize(("answer", "action"), [(Decline(), "decline"), (Cancel(), "cancel"), (Defer(), "decline")])
+async def test_answers_are_policies_too(generation: Generation, answer: Any, action: str) -> None:
+    result = await agent(toolset(generation, policies=[answer])).run("please")
+    assert result.output == f"Resolver for parameter 'scope' could not resolve: elicitation was {action}"
+
+
+async def test_a_sync_policy_does_as_well(generation: Generation) -> None:
+    def yes(ctx: RunContext[Any], question: Question) -> Accept:
+        return Accept({"full": True})
+
+    assert (await agent(toolset(generation, policies=[yes])).run("please")).output.startswith("refunded")
+
+
+async def test_defaults_are_filled_in_before_the_answer_leaves(generation: Generation) -> None:
+    seen: list[Any] = []
+
+    async def handler(message: str, response_type: Any, params: Any, context: Any) -> Any:
+        raise AssertionError("a policy answers before")
+
+    def yes(ctx: RunContext[Any], question: Question) -> Accept:
+        return Accept({"full": True})
+
+    tools = toolset(generation, policies=[yes], elicitation_handler=handler, on_answer=seen.append)
+    assert (await agent(tools).run("please")).output == "refunded ORD-1, full=True, sku="
+    assert isinstance(seen[0], AnswerRecord)
+
+
+async def test_the_handler_is_asked_after_all_policies(generation: Generation) -> None:
+    silent = Script({})
+
+    async def handler(message: str, response_type: Any, params: Any, context: Any) -> Any:
+        assert len(silent.asked) == 1
+        return {"full": False}
+
+    tools = toolset(generation, policies=[silent], elicitation_handler=handler)
+    assert (await agent(tools).run("please")).output == "refunded ORD-1, full=False, sku="
+
+    async def fails(*_: Any) -> Any:
+        raise RuntimeError("the window is closed")
+
+    failed = await agent(toolset(generation, elicitation_handler=fails)).run("please")
+    assert "the window is closed" in failed.output
+
+
+def raises(ctx: RunContext[Any], question: Question) -> None:
+    raise ZeroDivisionError("oops")
+
+
+def returns_nonsense(ctx: RunContext[Any], question: Question) -> Any:
+    return True
+
+
+def misfits(ctx: RunContext[Any], question: Question) -> Accept:
+    return Accept({"full": True, "sku": "x" * 11})
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        (raises, "raised ZeroDivisionError: oops"),
+        (returns_nonsense, "returned True, which is no answer"),
+        (misfits, "accepted with content that does not fit (sku: "),
+        (Accept(3), "accepted with content that does not fit (a form takes a mapping, a pydantic model or a dataclass"),
+    ],
+)
+async def test_a_policy_that_is_wrong_ends_the_run(generation: Generation, policy: Any, reason: str) -> None:
+    async def swallow(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
+        try:
+            return await call_tool(name, args)
+        except Exception:
+            return "swallowed"
+
+    name = getattr(policy, "__name__", type(policy).__name__)
+    for hook in (None, swallow):
+        tools = toolset(generation, policies=[policy], process_tool_call=hook)
+        with pytest.raises(PolicyError) as caught:
+            await agent(tools).run("please")
+        assert f"The policy {name} {reason}" in str(caught.value)
+        assert "when tool 'refund' of server 'desk' asked: 'Refund all of ORD-1?'" in str(caught.value)
+        assert caught.value.question.tool == "refund"
+
+
+async def test_a_failure_survives_a_hook_that_turns_everything_into_a_retry(generation: Generation) -> None:
+    async def hook(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
+        try:
+            return await call_tool(name, args)
+        except BaseException:
+            raise ModelRetry("again") from None
+
+    with pytest.raises(PolicyError, match="raised ZeroDivisionError"):
+        await agent(toolset(generation, policies=[raises], process_tool_call=hook)).run("please")
+
+
+async def test_the_first_of_two_failures_ends_the_run() -> None:
+    ready = [anyio.Event(), anyio.Event()]
+    failed: list[str] = []
+
+    async def raises_late(ctx: RunContext[Any], question: Question) -> None:
+        number = int(question.message)
+        ready[number].set()
+        for event in ready:
+            await event.wait()
+        try:
+            await anyio.sleep(0.01 * number)
+        finally:
+            failed.append(question.message)
+            raise ValueError(f"failed {number}")
+
+    with pytest.raises(PolicyError, match="failed 0"):
+        await agent(toolset("auto", asking_twice(), policies=[raises_late])).run("please")
+    assert sorted(failed) == ["0", "1"]
+
+
+def asking_twice() -> FastMCP[Any]:
+    server = FastMCP("two")
+
+    def asks(number: int) -> Any:
+        async def ask() -> Elicit[Scope]:
+            return Elicit(f"{number}", Scope)
+
+        return ask
+
+    @server.tool
+    async def refund(order: str, a: Annotated[Scope, Resolve(asks(0))], b: Annotated[Scope, Resolve(asks(1))]) -> str:
+        return f"{a.full} {b.full}"
+
+    return server
+
+
+async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("askback.toolsets.answering.MOST_REFUSALS", 1)
+    monkeypatch.setattr("askback.toolsets.answering.MOST_RUNS", 1)
+    policy = Script({"": Decline()})
+    tools = toolset("auto", policies=[policy])
+    model = calls(("refund", {"order": "A"}), ("refund", {"order": "B"}))
+    for _ in range(2):
+        await agent(tools, model).run("please")
+    assert [question.arguments["order"] for question in policy.asked] == ["A", "B", "A", "B"]
+    refusals: Any = tools._answering._refusals._by_run  # pyright: ignore
+    assert [len(refused) for refused in refusals.values()] == [1]
+
+
+async def test_a_model_that_fails_outside_a_run_fails_the_call(generation: Generation) -> None:
+    def fails(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        raise ConnectionError("no network")
+
+    tools = toolset(generation, sampling_model=FunctionModel(fails))
+    async with tools:
+        with pytest.raises(Exception, match="no network|The client could not answer"):
+            await tools.direct_call_tool("judge", {"order": "x"})
+
+
+async def test_a_refusal_is_remembered_for_the_run(generation: Generation) -> None:
+    def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        from pydantic_ai.messages import ToolCallPart
+
+        if len(messages) < 6:
+            return ModelResponse(parts=[ToolCallPart("refund", {"order": "ORD-1" if len(messages) < 5 else "ORD-2"})])
+        return ModelResponse(parts=[TextPart("gave up")])
+
+    policy = Script({"Refund all": Decline()})
+    records: list[AnswerRecord] = []
+    tools = toolset(generation, policies=[policy], on_answer=records.append)
+    running = Agent(FunctionModel(model), toolsets=[tools], retries=5)
+    assert (await running.run("please")).output == "gave up"
+    assert [question.message for question in policy.asked] == ["Refund all of ORD-1?", "Refund all of ORD-2?"]
+    assert [record.policy for record in records] == ["Script", "(refused before)", "Script"]
+    await running.run("please")
+    assert len(policy.asked) == 4
+
+
+async def test_an_answer_that_takes_too_long_is_cancelled(generation: Generation) -> None:
+    async def slow(ctx: RunContext[Any], question: Question) -> Accept:
+        await anyio.sleep_forever()
+        return Accept({"full": True})
+
+    records: list[AnswerRecord] = []
+    tools = toolset(generation, policies=[slow], answer_timeout=0.01, on_answer=records.append)
+    assert (await agent(tools).run("please")).output.endswith("elicitation was cancel")
+    assert [(record.action, record.policy) for record in records] == [("cancel", "(answer_timeout)")]
+
+
+async def test_a_call_may_take_so_many_rounds_and_no_more() -> None:
+    policy = Script({"Refund all": Accept({"full": True}), "Which paper": Accept({"paper": "red"})})
+    result = await agent(toolset("auto", policies=[policy], max_rounds=1), WRAP).run("please")
+    assert "asked for more than 1 rounds" in result.output
+
+
+async def test_the_questions_of_a_round_are_answered_at_the_same_time() -> None:
+    both = [anyio.Event(), anyio.Event()]
+
+    async def together(ctx: RunContext[Any], question: Question) -> Accept:
+        both[int(question.message)].set()
+        for event in both:
+            await event.wait()
+        return Accept({"full": True})
+
+    with anyio.fail_after(10):
+        output = (await agent(toolset("auto", asking_twice(), policies=[together])).run("please")).output
+    assert output == "True True"
+
+
+async def test_calls_that_belong_to_no_run_are_declined(generation: Generation) -> None:
+    policy = Script({"": Accept({"full": True})})
+    tools = toolset(generation, policies=[policy], tool_error_behavior="failed")
+    async with tools:
+        for call in (
+            tools.direct_call_tool("refund", {"order": "ORD-1"}),
+            tools.call_tool_for_app("refund", {"order": "ORD-1"}),
+        ):
+            try:
+                outcome = str(await call)
+            except Exception as error:
+                outcome = str(error)
+            assert DECLINED in outcome
+    assert policy.asked == []
+
+
+async def test_prompts_and_resources_that_ask_are_declined(generation: Generation) -> None:
+    server = fastmcp.FastMCP("asks everywhere")
+    actions: list[str] = []
+
+    async def elicited(ctx: fastmcp.Context) -> Any:
+        from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
+
+        if generation == "legacy":
+            actions.append((await ctx.elicit("Sure?", bool)).action)
+            return "read"
+        if ctx.input_responses is None:
+            form = ElicitRequestFormParams(message="Sure?", requested_schema={"type": "object", "properties": {}})
+            return InputRequiredResult(input_requests={"sure": ElicitRequest(params=form)})
+        actions.append(ctx.input_responses["sure"].action)  # pyright: ignore
+        return "read"
+
+    server.prompt(elicited, name="asks")
+    server.resource("asks://all")(elicited)
+    policy = Script({"": Accept({"value": True})})
+    tools = toolset(generation, server, policies=[policy])
+    async with tools:
+        await tools.get_prompt("asks")
+        await tools.read_resource("asks://all")
+    assert actions == ["decline", "decline"]
+    assert policy.asked == []
+
+
+async def test_an_address_is_accepted_without_content(generation: Generation) -> None:
+    server = fastmcp.FastMCP("visits")
+    seen: list[str] = []
+
+    @server.tool
+    async def refund(order: str, ctx: fastmcp.Context) -> Any:
+        from mcp_types import ElicitRequest, ElicitRequestURLParams, InputRequiredResult
+
+        url = "https://example.com/pay"
+        if generation == "legacy":
+            result = await ctx.session.elicit_url("Pay?", url, "1", related_request_id=ctx.request_id)
+            return f"{result.action} {result.content}"
+        if ctx.input_responses is None:
+            params = ElicitRequestURLParams(message="Pay?", url=url, elicitation_id="1")
+            return InputRequiredResult(input_requests={"pay": ElicitRequest(params=params)})
+        response: Any = ctx.input_responses["pay"]
+        return f"{response.action} {response.content}"
+
+    def visit(ctx: RunContext[Any], question: Question) -> Accept:
+        assert (question.mode, question.schema) == ("url", None)
+        seen.append(question.url or "")
+        return Accept()
+
+    assert (await agent(toolset(generation, server, policies=[visit])).run("please")).output == "accept None"
+    assert seen == ["https://example.com/pay"]
+
+
+def opinion(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    return ModelResponse(parts=[TextPart("rather odd")])
+
+
+@pytest.mark.parametrize("choice", ["model", "callable", "async callable", "run"])
+async def test_sampling_comes_from_a_model_and_counts_in_the_run(generation: Generation, choice: str) -> None:
+    model = FunctionModel(opinion)
+
+    async def choose(ctx: RunContext[Any], params: Any) -> Any:
+        assert params.max_tokens == 20
+        return model
+
+    def run_model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if messages[0].parts[0].part_kind == "system-prompt":
+            assert (info.model_settings or {}).get("max_tokens") == 20
+            return opinion(messages, info)
+        return JUDGE.function(messages, info)  # pyright: ignore
+
+    source = {"model": model, "callable": lambda ctx, params: model, "async callable": choose, "run": "run"}[choice]
+    running = agent(toolset(generation, sampling_from=source), FunctionModel(run_model))
+    result = await running.run("please")
+    assert result.output == "ORD-1: rather odd"
+    assert result.usage.requests == 3
+
+
+async def test_sampling_keeps_to_the_runs_limits(generation: Generation) -> None:
+    running = agent(toolset(generation, sampling_from=FunctionModel(opinion)), JUDGE)
+    with pytest.raises(UsageLimitExceeded, match="request_limit of 1"):
+        await running.run("please", usage_limits=UsageLimits(request_limit=1))
+    with pytest.raises(UsageLimitExceeded, match="output_tokens_limit"):
+        await running.run("please", usage_limits=UsageLimits(output_tokens_limit=6))
+
+
+async def test_the_stock_ways_to_sample_still_work(generation: Generation) -> None:
+    with_model = agent(toolset(generation, sampling_model=FunctionModel(opinion)), JUDGE)
+    assert (await with_model.run("please")).output == "ORD-1: rather odd"
+
+    async def handler(messages: Any, params: Any, context: Any) -> str:
+        return "handled"
+
+    with_handler = toolset(generation, sampling_handler=handler)
+    assert (await agent(with_handler, JUDGE).run("please")).output == "ORD-1: handled"
+    with_handler.set_sampling_model(FunctionModel(opinion))
+    assert (await agent(with_handler, JUDGE).run("please")).output == "ORD-1: rather odd"
+    assert await with_handler.direct_call_tool("judge", {"order": "ORD-2"}) == "ORD-2: rather odd"
+
+
+async def test_policies_see_sampling_and_roots_first(generation: Generation, tmp_path: Any) -> None:
+    kinds: list[str] = []
+
+    def answers(ctx: RunContext[Any], question: Question) -> Any:
+        kinds.append(f"{question.kind} {question.message}".strip())
+        return Accept("from a policy") if question.kind == "sampling" else Accept([tmp_path, "file:///b"])
+
+    tools = toolset(
+        generation, policies=[answers], sampling_from=FunctionModel(opinion), roots_from=lambda ctx: ["file:///never"]
+    )
+    assert (await agent(tools, JUDGE).run("please")).output == "ORD-1: from a policy"
+    assert (await agent(tools, BROWSE).run("please")).output == str([tmp_path.as_uri(), "file:///b"])
+    assert kinds == ["sampling Is ORD-1 odd?", "roots"]
+
+
+@pytest.mark.parametrize(
+    ("given", "model", "output"),
+    [
+        (CreateMessageResult(role="assistant", content=TextContent(text="whole"), model="m"), JUDGE, "ORD-1: whole"),
+        (ListRootsResult(roots=[Root(uri=FileUrl("file:///r"))]), BROWSE, "['file:///r']"),
+    ],
+)
+async def test_policies_may_give_whole_results(generation: Generation, given: Any, model: Any, output: str) -> None:
+    def gives(ctx: RunContext[Any], question: Question) -> Accept:
+        return Accept(given)
+
+    tools = toolset(generation, policies=[gives], sampling_from="run", roots_from=lambda ctx: [])
+    assert (await agent(tools, model).run("please")).output == output
+
+
+@pytest.mark.parametrize("model", [JUDGE, BROWSE])
+async def test_a_policy_that_gives_nonsense_for_a_result_ends_the_run(generation: Generation, model: Any) -> None:
+    def gives(ctx: RunContext[Any], question: Question) -> Accept:
+        return Accept(3)
+
+    tools = toolset(generation, policies=[gives], sampling_from="run", roots_from=lambda ctx: [])
+    with pytest.raises(PolicyError, match="request with int"):
+        await agent(tools, model).run("please")
+
+
+@pytest.mark.parametrize(("model", "kind"), [(JUDGE, "sampling"), (BROWSE, "roots")])
+async def test_declining_sampling_or_roots_fails_the_call_in_words(
+    generation: Generation, model: Any, kind: str
+) -> None:
+    def declines(ctx: RunContext[Any], question: Question) -> Decline:
+        return Decline()
+
+    tools = toolset(generation, policies=[declines], sampling_from="run", roots_from=lambda ctx: [])
+    assert f"A {kind} request of the tool was declined" in (await agent(tools, model).run("please")).output
+    async with tools:
+        with pytest.raises(Exception, match=f"A {kind} request of the tool was declined"):
+            await tools.direct_call_tool(
+                "judge" if kind == "sampling" else "browse", {"order": "x"} if kind == "sampling" else {}
+            )
+
+
+async def test_roots_come_from_the_run(generation: Generation) -> None:
+    async def roots(ctx: RunContext[Any]) -> list[Any]:
+        return [ctx.deps, Root(uri=FileUrl("file:///whole"))]
+
+    running = agent(toolset(generation, roots_from=roots), BROWSE, deps_type=str)
+    assert (await running.run("please", deps="/home/me")).output == "['file:///home/me', 'file:///whole']"
+    stock = agent(toolset(generation, roots=["file:///fixed"]), BROWSE)
+    assert (await stock.run("please")).output == "['file:///fixed']"
+
+
+async def test_a_capability_is_declared_only_where_somebody_answers(generation: Generation) -> None:
+    server = fastmcp.FastMCP("curious")
+
+    @server.tool
+    async def refund(order: str, ctx: fastmcp.Context) -> str:
+        declared = ctx.session.client_capabilities
+        assert declared is not None
+        tools = declared.sampling is not None and declared.sampling.tools is not None
+        return (
+            f"{declared.elicitation is not None} {declared.sampling is not None} {tools} {declared.roots is not None}"
+        )
+
+    async def handler(*_: Any) -> Any:
+        raise AssertionError
+
+    for options, declared in [
+        ({}, "False False False False"),
+        ({"policies": [Decline()]}, "True False False False"),
+        ({"elicitation_handler": handler}, "True False False False"),
+        ({"sampling_from": "run"}, "False True True False"),
+        ({"sampling_handler": handler}, "False True False False"),
+        ({"roots_from": lambda ctx: []}, "False False False True"),
+        ({"roots": ["file:///a"]}, "False False False True"),
+    ]:
+        assert (await agent(toolset(generation, server, **options)).run("please")).output == declared
+
+
+async def test_the_event_stream_shows_questions_and_answers(generation: Generation) -> None:
+    policy = Script({"Refund all": Accept({"full": True})})
+    events: list[Any] = []
+    async with agent(toolset(generation, policies=[policy])).run_stream_events("please") as stream:
+        events += [event async for event in stream if isinstance(event, QuestionAsked | QuestionAnswered)]
+    asked, answered = events
+    assert (asked.question, asked.tool_name) == (policy.asked[0], "refund")
+    assert (answered.question, answered.action, answered.policy) == (policy.asked[0], "accept", "Script")
+
+
+@pytest.mark.parametrize("content", [True, False])
+async def test_a_span_for_each_question_nests_under_the_tool_call(generation: Generation, content: bool) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    settings = InstrumentationSettings(tracer_provider=provider, include_content=content)
+    policy = Script({"Refund all": Accept({"full": True})})
+    running = agent(toolset(generation, policies=[policy]), capabilities=[Instrumentation(settings)])
+    await running.run("please")
+    spans = {span.name: span for span in exporter.get_finished_spans()}
+    span = spans["answer elicitation"]
+    assert span.attributes is not None
+    expected = {
+        "gen_ai.tool.name": "refund",
+        "askback.question.kind": "elicitation",
+        "askback.question.mode": "form",
+        "askback.question.server": "desk",
+        "askback.round": 1,
+        "askback.answer.action": "accept",
+        "askback.answer.policy": "Script",
+    }
+    assert {name: span.attributes[name] for name in expected} == expected
+    assert ("askback.question.message" in span.attributes) is content
+    parents = {each.context.span_id: each for each in spans.values() if each.context is not None}
+    names: list[str] = []
+    while span.parent is not None and span.parent.span_id in parents:
+        span = parents[span.parent.span_id]
+        names.append(span.name)
+    assert "execute_tool refund" in names
+    assert ("answer round 1" in names) is (generation == "auto")
+
+
+async def test_on_answer_may_be_async_and_tells_everything(generation: Generation) -> None:
+    records: list[AnswerRecord] = []
+
+    async def note(record: AnswerRecord) -> None:
+        records.append(record)
+
+    policy = Script({"Refund all": Accept({"full": True})})
+    result = await agent(toolset(generation, policies=[policy], on_answer=note)).run("please")
+    (record,) = records
+    assert (record.question, record.action, record.policy) == (policy.asked[0], "accept", "Script")
+    assert record.run_id == result.run_id
+    assert record.tool_call_id == policy.contexts[0].tool_call_id
+    assert record.seconds >= 0
+
+
+async def test_nothing_warns_that_a_handler_is_never_called(generation: Generation, recwarn: Any) -> None:
+    async def handler(*_: Any) -> Any:
+        return {"full": True}
+
+    tools = toolset(generation, elicitation_handler=handler, sampling_model=FunctionModel(opinion), roots=["file:///a"])
+    assert (await agent(tools).run("please")).output.startswith("refunded")
+    assert [str(each.message) for each in recwarn] == []

@@ -1,0 +1,277 @@
+"""Everything an `MCPToolset` takes and does still works."""
+
+import inspect
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import fastmcp
+import pytest
+from fastmcp.client.transports import FastMCPTransport, StreamableHttpTransport
+from fastmcp.utilities.tests import asgi_server
+from fastmcp_tasks import TasksExtension
+from pydantic_ai import Agent, RunContext
+from pydantic_ai.capabilities import MCP
+from pydantic_ai.mcp import MCPToolset
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.toolsets import PrefixedToolset
+
+from askback import Elicit, Resolve
+from askback.agents import Accept, Decline, PolicyError, Question
+from askback.integration import FastMCP
+from askback.toolsets import ResolverToolset, load_resolver_toolsets
+from askback.toolsets.toolset import StockOptions
+from tests.agency import Scope, Script, agent, ask_scope, calls, desk, toolset
+from tests.conversation import Generation
+
+YES = Script({"Refund all": Accept({"full": True})})
+
+
+def test_it_takes_whatever_the_stock_toolset_takes() -> None:
+    stock = set(inspect.signature(MCPToolset.__init__).parameters) - {"self"}
+    named = set(inspect.signature(ResolverToolset.__init__).parameters) - {"self", "options"}
+    new = {"policies", "sampling_from", "roots_from", "max_rounds", "answer_timeout", "on_answer"}
+    assert (named - new) | set(get_type_hints(StockOptions)) == stock
+    assert inspect.signature(ResolverToolset.__init__).parameters["max_rounds"].default == 10
+
+
+async def model(*_: Any) -> str:
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"sampling_from": "run", "sampling_model": TestModel()}, "sampling_from"),
+        ({"sampling_from": "run", "sampling_handler": model}, "sampling_from"),
+        ({"sampling_model": TestModel(), "sampling_handler": model}, "either `sampling_model` or `sampling_handler`"),
+        ({"roots_from": lambda ctx: [], "roots": ["file:///a"]}, "roots_from"),
+        ({"max_rounds": 0}, "at least 1"),
+    ],
+)
+def test_two_that_would_answer_the_same_are_refused(options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        ResolverToolset(desk, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"elicitation_handler": model}, "elicitation_handler"),
+        ({"sampling_handler": model}, "sampling_handler"),
+        ({"roots": ["file:///a"]}, "roots"),
+    ],
+)
+def test_a_client_with_handlers_of_its_own_is_refused(options: dict[str, Any], name: str) -> None:
+    with pytest.raises(ValueError, match=rf"has handlers of its own \({name}\)"):
+        ResolverToolset(fastmcp.Client(desk, **options), policies=[Decline()])
+
+
+async def test_a_connected_client_is_refused() -> None:
+    async with fastmcp.Client(desk) as client:
+        with pytest.raises(ValueError, match="must not be connected"):
+            ResolverToolset(client, policies=[Decline()])
+
+
+async def test_a_prebuilt_client_keeps_its_mode_and_transport(generation: Generation) -> None:
+    client = fastmcp.Client(desk, mode=generation, timeout=7)
+    tools = ResolverToolset(client, policies=[YES])
+    assert tools.client is client
+    assert client.mode == generation
+    assert client.transport.server is desk
+    assert repr(client.transport) == repr(FastMCPTransport(desk))
+    assert client.transport.get_session_id() is None
+    assert (await agent(tools).run("please")).output.startswith("refunded")
+    await client.close()
+
+
+@pytest.mark.parametrize("connectable", [desk, FastMCPTransport(desk), "script"])
+async def test_it_connects_to_whatever_the_stock_toolset_does(connectable: Any, tmp_path: Path) -> None:
+    if connectable == "script":
+        connectable = tmp_path / "server.py"
+        root = Path(__file__).parent.parent.parent
+        serve = "from tests.agency import desk; desk.run(show_banner=False)"
+        connectable.write_text(f"import sys; sys.path.insert(0, {str(root)!r}); {serve}")
+    tools = ResolverToolset(connectable, policies=[YES], init_timeout=30)
+    assert (await agent(tools).run("please")).output.startswith("refunded")
+
+
+def test_a_toolset_without_an_id_takes_the_host_of_its_address() -> None:
+    assert ResolverToolset("http://example.com/mcp").id == "example.com"
+    assert ResolverToolset("http://example.com/mcp", id="mine").id == "mine"
+    assert ResolverToolset(desk).id is None
+    assert ResolverToolset("http://example.com/mcp", headers={"a": "b"}).client.transport.headers == {"a": "b"}
+
+
+async def test_headers_of_the_run_make_a_connection_of_its_own(generation: Generation, monkeypatch: Any) -> None:
+    server = FastMCP("headers")
+
+    async def ask_for(ctx: fastmcp.Context) -> Elicit[Scope]:
+        from fastmcp.server.dependencies import get_http_headers
+
+        return Elicit(f"Refund for {get_http_headers()['x-user']}?", Scope)
+
+    @server.tool
+    async def refund(order: str, scope: Annotated[Scope, Resolve(ask_for)]) -> str:
+        return scope.sku
+
+    def answer(ctx: RunContext[str], question: Question) -> Accept:
+        assert question.server == "mine"
+        return Accept({"full": True, "sku": question.message.split()[-1]})
+
+    async with asgi_server(server) as served:
+        monkeypatch.setattr(
+            StreamableHttpTransport, "__init__", _bound_to(served.http_client, StreamableHttpTransport.__init__)
+        )
+        monkeypatch.setattr(fastmcp.settings, "client_init_timeout", 10)
+        tools = ResolverToolset(
+            served.url, id="mine", policies=[answer], headers=lambda ctx: {"x-user": ctx.deps}, init_timeout=10
+        )
+        for name in ("ada", "bob"):
+            running = agent(tools, deps_type=str)
+            if generation == "legacy":
+                monkeypatch.setattr(fastmcp.Client, "mode", "legacy", raising=False)
+            assert (await running.run("please", deps=name)).output == f"{name}?"
+
+
+def _bound_to(factory: Any, init: Any) -> Any:
+    def bound(self: Any, *args: Any, **options: Any) -> None:
+        options["httpx_client_factory"] = lambda follow_redirects=True, **rest: factory(**rest)
+        init(self, *args, **options)
+
+    return bound
+
+
+async def test_hooks_prefixes_and_capabilities_stay(generation: Generation) -> None:
+    hooked: list[str] = []
+
+    async def hook(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
+        hooked.append(name)
+        return await call_tool(name, {"order": "hooked"}, metadata={"a": 1})
+
+    policy = Script({"Refund all": Accept({"full": True})})
+    tools = toolset(generation, policies=[policy], process_tool_call=hook)
+    prefixed = agent(tools.prefixed("shop"), calls(("shop_refund", {"order": "x"})))
+    assert (await prefixed.run("please")).output.startswith("refunded hooked")
+    assert hooked == ["refund"]
+    assert (policy.asked[0].tool, policy.asked[0].arguments) == ("refund", {"order": "hooked"})
+
+    tools = toolset(generation, policies=[policy], id="local")
+    by_capability = Agent(calls(("refund", {"order": "x"})), capabilities=[MCP("http://example.com/mcp", local=tools)])
+    assert (await by_capability.run("please")).output.startswith("refunded x")
+
+
+@pytest.mark.filterwarnings("ignore:The logging capability is deprecated")
+async def test_progress_logging_and_structured_results_stay(generation: Generation) -> None:
+    server = FastMCP("talks")
+    reported: list[float] = []
+    logged: list[Any] = []
+
+    @server.tool
+    async def refund(order: str, ctx: fastmcp.Context, scope: Annotated[Scope, Resolve(ask_scope)]) -> dict[str, int]:
+        await ctx.report_progress(3, 4)
+        await ctx.info("refunding")
+        return {"cents": 5}
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        reported.append(progress)
+
+    async def on_log(message: Any) -> None:
+        logged.append(message.data["msg"])
+
+    tools = ResolverToolset(
+        server if generation == "auto" else _legacy(server),
+        policies=[YES],
+        progress_handler=on_progress,
+        log_handler=on_log,
+    )
+    assert (await agent(tools).run("please")).output == "{'cents': 5}"
+    assert (reported, logged) == ([3], ["refunding"])
+
+
+def _legacy(server: Any) -> Any:
+    """A transport that speaks only the older generation, since only a client has a mode."""
+
+    class Legacy(FastMCPTransport):
+        legacy_only = True
+
+    return Legacy(server)
+
+
+async def test_background_tasks_are_answered_from_the_run() -> None:
+    server = FastMCP("tasks")
+    server.add_extension(TasksExtension())
+
+    @server.tool(task=True)
+    async def refund(order: str, ctx: fastmcp.Context, scope: Annotated[Scope, Resolve(ask_scope)]) -> str:
+        return f"{order} {scope.full} {ctx.is_background_task}"
+
+    policy = Script({"Refund all": Accept({"full": True})})
+    tools = toolset("auto", server, policies=[policy])
+    result = await agent(tools, deps_type=str).run("please", deps="me")
+    assert result.output == "ORD-1 True True"
+    assert [(question.tool, question.arguments) for question in policy.asked] == [("refund", {"order": "ORD-1"})]
+    assert policy.contexts[0].deps == "me"
+
+    def raises(ctx: Any, question: Question) -> None:
+        raise ValueError("oops")
+
+    with pytest.raises(PolicyError, match="raised ValueError: oops"):
+        await agent(toolset("auto", server, policies=[raises])).run("please")
+
+    async def fails(*_: Any) -> Any:
+        raise ValueError("closed")
+
+    failed = await agent(toolset("auto", server, elicitation_handler=fails)).run("please")
+    assert "closed" in failed.output
+    async with tools:
+        with pytest.raises(Exception, match="elicitation was decline"):
+            await tools.direct_call_tool("refund", {"order": "ORD-2"})
+
+
+async def test_resources_and_prompts_stay(generation: Generation) -> None:
+    server = FastMCP("more")
+    server.resource("config://all")(lambda: "all")
+
+    @server.prompt
+    def ask(topic: str) -> str:
+        return f"What of {topic}?"
+
+    tools = toolset(generation, server, policies=[YES])
+    async with tools:
+        assert await tools.read_resource("config://all") == "all"
+        assert "What of Dune?" in str(await tools.get_prompt("ask", {"topic": "Dune"}))
+        assert [each.name for each in await tools.list_prompts()] == ["ask"]
+
+
+async def test_an_app_tool_stays_one(generation: Generation) -> None:
+    server = FastMCP("apps")
+
+    @server.tool(meta={"ui": {"resourceUri": "ui://refund"}})
+    async def refund(order: str, scope: Annotated[Scope, Resolve(ask_scope)]) -> str:
+        return f"{order} {scope.full}"
+
+    result = await agent(toolset(generation, server, policies=[YES])).run("please")
+    assert result.output == "ORD-1 True"
+    returned = [part for message in result.all_messages() for part in message.parts if part.part_kind == "tool-return"]
+    assert returned[0].metadata  # pyright: ignore
+
+
+async def test_toolsets_load_from_a_configuration(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("SERVE", "from tests.agency import desk; desk.run(show_banner=False)")
+    config = tmp_path / "mcp.json"
+    servers = {
+        "desk": {"command": sys.executable, "args": ["-c", "${SERVE}"]},
+        "web": {"url": "http://example.com/mcp", "headers": {"a": "b"}},
+    }
+    config.write_text(json.dumps({"mcpServers": servers}))
+    local, web = load_resolver_toolsets(config, policies=[YES], max_rounds=3)
+    assert isinstance(local, PrefixedToolset)
+    assert isinstance(web, PrefixedToolset)
+    assert isinstance(local.wrapped, ResolverToolset)
+    assert (local.prefix, local.wrapped.id) == ("desk", "desk")
+    assert isinstance(web.wrapped, ResolverToolset)
+    assert web.wrapped.client.transport.headers == {"a": "b"}
+    running = agent(local, calls(("desk_refund", {"order": "x"})))
+    assert (await running.run("please")).output.startswith("refunded x")
