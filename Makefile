@@ -33,6 +33,7 @@ lint: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python -m benchmarks.engine
+	$(BIN)/python -m benchmarks.toolset
 
 # Writes the versions that are installed now, for everyone else.
 constraints: .venv/ready

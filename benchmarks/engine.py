@@ -5,16 +5,10 @@ host in the same run. `python -m benchmarks.engine` prints a table and fails whe
 """
 
 import asyncio
-import gc
 import inspect
 import json
-import logging
-import math
-import statistics
-import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import anyio
@@ -29,14 +23,12 @@ from mcp_types import (
     InputResponse,
 )
 from pydantic import BaseModel, Field
-from rich.console import Console
-from rich.table import Table
 
 from askback import Elicit, Resolve
 from askback.integration import FastMCP
+from benchmarks.side_by_side import Call, Row, measure, repeats, report
 
 WAIT = 0.02
-Call = Callable[[], Awaitable[object]]
 
 
 class Confirm(BaseModel):
@@ -157,39 +149,7 @@ async def remembering_guard(title: str, ctx: fastmcp.Context) -> str | InputRequ
     return f"{title} {Confirm.model_validate(answer.content).confirm}"
 
 
-async def measure(calls: Mapping[str, Call], repeats: int) -> dict[str, float]:
-    """The median duration of each call, all of them taken in turn."""
-    taken: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():
-        await call()
-    gc.collect()
-    gc.disable()
-    for _ in range(repeats):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            await call()
-            taken[name].append(time.perf_counter() - start)
-    gc.enable()
-    return {name: statistics.median(durations) for name, durations in taken.items()}
-
-
-@dataclass
-class Row:
-    """A comparison: what was measured, against what, and how far it may be from it."""
-
-    what: str
-    ours: float
-    peer: str
-    theirs: float
-    limit: float = math.inf
-
-    @property
-    def ratio(self) -> float:
-        """How much of the peer's time it takes."""
-        return self.ours / self.theirs
-
-
-async def compare(repeats: int) -> list[Row]:
+async def compare(times: int) -> list[Row]:
     """Take all measurements."""
     ours = FastMCP("ours")
     for name, tool in {
@@ -229,10 +189,10 @@ async def compare(repeats: int) -> list[Row]:
                 "sdk empty": sdk_call("empty"),
                 "sdk trivial": sdk_call("trivial"),
             },
-            repeats,
+            times,
         )
         slow = await measure(
-            {"empty": call("empty"), "waiting": call("waiting"), "blocking": call("blocking")}, max(repeats // 20, 5)
+            {"empty": call("empty"), "waiting": call("waiting"), "blocking": call("blocking")}, max(times // 20, 5)
         )
         sdk_slow = await measure({"empty": sdk_call("empty"), "waiting": sdk_call("waiting")}, 3)
 
@@ -259,7 +219,7 @@ async def compare(repeats: int) -> list[Row]:
                 "lone answered": await round_of("once", 2),
                 **{f"{number}": await round_of("five", number) for number in range(1, 7)},
             },
-            repeats,
+            times,
         )
 
     lone = (rounds["lone"] + rounds["lone answered"]) / 2
@@ -284,19 +244,5 @@ async def compare(repeats: int) -> list[Row]:
     ]
 
 
-def main() -> None:
-    """Measure, print, and fail where a limit is passed."""
-    logging.disable(logging.CRITICAL)
-    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    rows = asyncio.run(compare(repeats))
-    table = Table("resolvers", "µs", "against", "µs", "ratio", "limit")
-    for row in rows:
-        ratio = f"{row.ratio:.2f}" if row.ratio <= row.limit else f"[red]{row.ratio:.2f}[/]"
-        limit = f"{row.limit:.2f}" if math.isfinite(row.limit) else ""
-        table.add_row(row.what, f"{row.ours * 1e6:.0f}", row.peer, f"{row.theirs * 1e6:.0f}", ratio, limit)
-    Console().print(table)
-    sys.exit(any(row.ratio > row.limit for row in rows))
-
-
 if __name__ == "__main__":
-    main()
+    report(asyncio.run(compare(repeats())))

@@ -21,10 +21,10 @@ else:
     raise SystemExit("FastMCP came without the extra")
 """,
     "server": "from askback.integration import FastMCP, resolved",
-    "agent": "import askback, pydantic_ai.mcp",
+    "agent": "from askback.agents import FromModel, Console; from askback.toolsets import ResolverToolset",
     "cli": "import cyclopts, rich; from askback.integration import FastMCP",
     "testing": "import pytest; from askback.integration import FastMCP",
-    "all": "import pytest, cyclopts, pydantic_ai.mcp; from askback.integration import FastMCP, resolved",
+    "all": "import pytest, cyclopts, askback.agents, askback.toolsets; from askback.integration import FastMCP, resolved",
 }
 
 

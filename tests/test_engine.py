@@ -147,7 +147,9 @@ def test_the_engine_imports_no_framework() -> None:
     [
         ("import askback", ("fastmcp", "pydantic_ai", "askback.integration")),
         ("from askback.integration import resolve_arguments", ("fastmcp", "pydantic_ai")),
-        ("from askback.integration import FastMCP, resolved", ("pydantic_ai",)),
+        ("from askback.integration import FastMCP, resolved", ("pydantic_ai", "askback.agents", "askback.toolsets")),
+        ("import askback.agents", ("askback.integration", "askback.toolsets")),
+        ("import askback.toolsets", ("askback.integration",)),
     ],
 )
 def test_a_process_imports_only_its_own_side(code: str, absent: tuple[str, ...]) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, cast
@@ -10,11 +11,13 @@ from urllib.parse import urlsplit
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError
 from jsonschema.validators import create  # pyright: ignore[reportUnknownVariableType]
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 MOST_PROPERTIES = 100
 MOST_CHARACTERS = 50_000
 DEEPEST = 12
+MOST_REMEMBERED = 100
 
 KEYWORDS = (
     "type",
@@ -49,26 +52,41 @@ class ContentError(ValueError):
     """Content that does not fit its form; the message names the field."""
 
 
-def check_form(schema: object) -> None:
-    """Check that a server's schema is one, and no larger than a form can be.
+class FormCheck:
+    """Checks that a server's schemas are such, and no larger than a form can be.
 
-    Raises:
-        UnusableFormError: If it is not.
+    Servers ask the same again and again, so it remembers the latest that it found in order.
     """
-    if not isinstance(schema, dict):
-        raise UnusableFormError("its schema is no object")
-    form = cast("dict[str, Any]", schema)
-    properties = form.get("properties", {})
-    if not isinstance(properties, dict) or len(cast("dict[str, Any]", properties)) > MOST_PROPERTIES:
-        raise UnusableFormError(f"its schema has more than {MOST_PROPERTIES} properties, or none that can be read")
-    if _depth(form) > DEEPEST:
-        raise UnusableFormError("its schema is nested too deeply")
-    if len(json.dumps(form)) > MOST_CHARACTERS:
-        raise UnusableFormError(f"its schema is longer than {MOST_CHARACTERS} characters")
-    try:
-        Draft202012Validator.check_schema(form)
-    except SchemaError as error:
-        raise UnusableFormError(f"its schema is none: {error.message}") from None
+
+    def __init__(self) -> None:
+        self._in_order: OrderedDict[str, None] = OrderedDict()
+
+    def __call__(self, schema: object) -> None:
+        """Check a schema.
+
+        Raises:
+            UnusableFormError: If nobody can be shown a form of it.
+        """
+        if not isinstance(schema, dict):
+            raise UnusableFormError("its schema is no object")
+        form = cast("dict[str, Any]", schema)
+        if _depth(form) > DEEPEST:
+            raise UnusableFormError("its schema is nested too deeply")
+        text = json.dumps(form)
+        if text in self._in_order:
+            return
+        if len(text) > MOST_CHARACTERS:
+            raise UnusableFormError(f"its schema is longer than {MOST_CHARACTERS} characters")
+        properties = form.get("properties", {})
+        if not isinstance(properties, dict) or len(cast("dict[str, Any]", properties)) > MOST_PROPERTIES:
+            raise UnusableFormError(f"its schema has more than {MOST_PROPERTIES} properties, or none that can be read")
+        try:
+            Draft202012Validator.check_schema(form)
+        except SchemaError as error:
+            raise UnusableFormError(f"its schema is none: {error.message}") from None
+        self._in_order[text] = None
+        if len(self._in_order) > MOST_REMEMBERED:
+            self._in_order.popitem(last=False)
 
 
 def checked_content(content: object, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,13 +108,10 @@ def checked_content(content: object, schema: Mapping[str, Any]) -> dict[str, Any
 
 
 def _plain(content: object) -> dict[str, Any]:
-    if isinstance(content, BaseModel):
-        return content.model_dump(mode="json", by_alias=True)
-    if dataclasses.is_dataclass(content) and not isinstance(content, type):
-        return TypeAdapter(type(content)).dump_python(content, mode="json")
-    if isinstance(content, Mapping):
-        return TypeAdapter(dict[str, Any]).dump_python(dict(cast("Mapping[str, Any]", content)), mode="json")
-    raise ContentError(f"a form takes a mapping, a pydantic model or a dataclass, not {type(content).__name__}")
+    is_dataclass = dataclasses.is_dataclass(content) and not isinstance(content, type)
+    if not is_dataclass and not isinstance(content, BaseModel | Mapping):
+        raise ContentError(f"a form takes a mapping, a pydantic model or a dataclass, not {type(content).__name__}")
+    return to_jsonable_python(content, by_alias=True)
 
 
 def _depth(value: Any, reached: int = 0) -> int:

@@ -28,14 +28,13 @@ from mcp_types import (
     Root,
     TextContent,
 )
-from opentelemetry import context as otel
 from opentelemetry.trace import INVALID_SPAN, Span
 from pydantic import FileUrl
 from pydantic_ai import CustomEvent, RunContext, UserError
 from pydantic_ai.models import Model
 
 from askback.agents.answers import Accept, Answer, Cancel
-from askback.agents.content import ContentError, UnusableFormError, check_form, checked_content
+from askback.agents.content import ContentError, FormCheck, UnusableFormError, checked_content
 from askback.agents.policies import Policy, PolicyError, first_answer
 from askback.agents.questions import Question
 from askback.agents.records import Action, AnswerRecord, OnAnswer, QuestionAnswered, QuestionAsked
@@ -84,6 +83,7 @@ class Answering:
 
     def __post_init__(self) -> None:
         self._refusals = _Refusals()
+        self._check_form = FormCheck()
 
     async def answer_round(
         self, call: Call, requests: Mapping[str, InputRequest], number: int, context: ClientRequestContext
@@ -147,8 +147,7 @@ class Answering:
         except ToolError:
             raise
         except Exception as error:
-            if call.run is not None:
-                call.run.fail(error)
+            call.fail(error)
             raise
 
     async def _elicitation(
@@ -156,7 +155,7 @@ class Answering:
     ) -> ElicitResult | ErrorData:
         async def decide() -> tuple[ElicitResult | ErrorData, Action, str]:
             try:
-                _check_usable(question)
+                self._check_usable(question)
             except UnusableFormError:
                 return ElicitResult(action="decline"), "decline", UNUSABLE
             refused = self._refusals.of(call, question)
@@ -182,7 +181,7 @@ class Answering:
         """Sampling and roots: the answer is a result, or the call fails."""
 
         async def decide() -> tuple[InputResponse | ErrorData | None, Action, str]:
-            _check_usable(question)
+            self._check_usable(question)
             answered = await first_answer(self.policies, call.run.ctx, question) if call.run is not None else None
             if answered is not None:
                 answer, policy = answered
@@ -227,6 +226,17 @@ class Answering:
             return await self.handlers.roots(context), "accept", "roots"
         return None, "decline", NOBODY
 
+    def _check_usable(self, question: Question) -> None:
+        """Refuse to show anybody what is not fit to be shown.
+
+        Raises:
+            UnusableFormError: If the message is too long, or the form is none.
+        """
+        if len(question.message) > LONGEST_MESSAGE:
+            raise UnusableFormError(f"its message is longer than {LONGEST_MESSAGE} characters")
+        if question.mode == "form":
+            self._check_form(question.schema)
+
     async def _decided(
         self, call: Call, question: Question, decide: Callable[[], Awaitable[tuple[Any, Action, str]]], late: Any
     ) -> tuple[Any, Action]:
@@ -234,9 +244,7 @@ class Answering:
         run = call.run
         await _emit(call, QuestionAsked(question=question))
         started = time.perf_counter()
-        # Outside rounds, the question has come in on a task of the connection's.
-        parent = call.trace if question.key is None else None
-        with _span(call, f"answer {question.kind}", _attributes(question), parent) as span:
+        with _span(call, f"answer {question.kind}", _attributes(question)) as span:
             result, action, policy = late, "cancel", TOO_LATE
             with anyio.move_on_after(self.answer_timeout):
                 result, action, policy = await decide()
@@ -320,18 +328,6 @@ def _last_text(params: CreateMessageRequestParams) -> str:
     return texts[-1] if texts else ""
 
 
-def _check_usable(question: Question) -> None:
-    """Refuse to show anybody what is not fit to be shown.
-
-    Raises:
-        UnusableFormError: If the message is too long, or the form is none.
-    """
-    if len(question.message) > LONGEST_MESSAGE:
-        raise UnusableFormError(f"its message is longer than {LONGEST_MESSAGE} characters")
-    if question.mode == "form":
-        check_form(question.schema)
-
-
 def _elicit_result(answer: Answer, policy: str, question: Question) -> ElicitResult:
     if isinstance(answer, Accept):
         if question.schema is None:
@@ -389,15 +385,13 @@ def _attributes(question: Question) -> dict[str, str | int]:
 
 
 @contextmanager
-def _span(
-    call: Call, name: str, attributes: Mapping[str, str | int], parent: otel.Context | None = None
-) -> Generator[Span]:
+def _span(call: Call, name: str, attributes: Mapping[str, str | int]) -> Generator[Span]:
     """A span of the run that a call belongs to."""
     if call.run is None:
         yield INVALID_SPAN
     else:
         tracer = call.run.ctx.tracer
-        with tracer.start_as_current_span(name, context=parent, attributes=dict(attributes)) as span:
+        with tracer.start_as_current_span(name, context=call.trace, attributes=dict(attributes)) as span:
             yield span
 
 

@@ -1,9 +1,10 @@
 """A client session that answers, and a transport that opens one."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, ClassVar, Unpack
+from functools import partial
+from typing import Any, ClassVar, TypeVar, Unpack
 
 import anyio
 from fastmcp.client.transports import ClientTransport, FastMCPTransport, StreamableHttpTransport
@@ -23,11 +24,14 @@ from mcp_types import (
     RequestParamsMeta,
     Result,
 )
+from opentelemetry import context as otel
 from pydantic import ValidationError
 from pydantic_ai import UserError
 
 from askback.toolsets.answering import Answering
 from askback.toolsets.calls import Call, current_call, current_run_call
+
+ResultT = TypeVar("ResultT")
 
 FIRST_VERSION_IN_ROUNDS = "2026-07-28"
 WAIT_BETWEEN_ROUNDS = 0.05
@@ -128,7 +132,8 @@ class AnsweringSession(ClientSession):
                 raise ToolError(f"The server's response to {name!r} is not one of the protocol's") from error
 
         call = Call(name, arguments or {}, current_run_call.get())
-        async with self._calling(call):
+
+        async def drive() -> CallToolResult | InputRequiredResult | Result:
             result = await send(input_responses, request_state)
             rounds = 0
             while isinstance(result, InputRequiredResult):
@@ -142,17 +147,18 @@ class AnsweringSession(ClientSession):
                 else:
                     await anyio.sleep(WAIT_BETWEEN_ROUNDS * rounds)
                 result = await send(responses, result.request_state)
-        return result
+            return result
+
+        return await self._under(call, drive)
 
     async def get_prompt(self, name: str, arguments: dict[str, str] | None = None, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Get a prompt. What it makes the server ask is declined: no run asked for it."""
-        async with self._calling(Call(name, arguments or {}, None)):
-            return await super().get_prompt(name, arguments, **options)
+        call = Call(name, arguments or {}, None)
+        return await self._under(call, partial(super().get_prompt, name, arguments, **options))
 
     async def read_resource(self, uri: str, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Read a resource. What it makes the server ask is declined: no run asked for it."""
-        async with self._calling(Call(uri, {}, None)):
-            return await super().read_resource(uri, **options)
+        return await self._under(Call(uri, {}, None), partial(super().read_resource, uri, **options))
 
     async def dispatch_input_request(
         self, ctx: ClientRequestContext, request: InputRequest
@@ -168,26 +174,40 @@ class AnsweringSession(ClientSession):
         except Exception:
             return ErrorData(code=INVALID_REQUEST, message="The client could not answer")
 
-    @asynccontextmanager
-    async def _calling(self, call: Call) -> AsyncGenerator[None]:
-        """Note that a call is under way, alone where its questions could not be told from another's."""
+    async def _under(self, call: Call, request: Callable[[], Awaitable[ResultT]]) -> ResultT:
+        """Make a request, so that the questions it causes can be told to be its own."""
         outer = current_call.get()
-        alone = not self.tells_calls_apart and not self._goes_in_rounds
-        if alone and outer is not None and outer in self._under_way:
-            raise UserError(
-                "This connection carries one call at a time, and whoever answers a question of that call cannot make "
-                "another on it: use a second toolset"
-            )
-        async with self._one_at_a_time if alone else nullcontext():
-            token = current_call.set(call)
-            self._under_way.append(call)
-            if call.run is not None:
-                call.run.last = call
-            try:
-                yield
-            finally:
-                self._under_way.remove(call)
-                current_call.reset(token)
+        token = current_call.set(call)
+        if call.run is not None:
+            call.run.last = call
+        try:
+            if self._goes_in_rounds:
+                return await request()
+            if self.tells_calls_apart:
+                return await self._while_it_waits(call, request)
+            if outer is not None and outer in self._under_way:
+                raise UserError(
+                    "This connection carries one call at a time, and whoever answers a question of that call cannot "
+                    "make another on it: use a second toolset"
+                )
+            async with self._one_at_a_time:
+                return await self._while_it_waits(call, request)
+        finally:
+            current_call.reset(token)
+
+    async def _while_it_waits(self, call: Call, request: Callable[[], Awaitable[ResultT]]) -> ResultT:
+        """Make a request during which the server may send requests of its own."""
+        call.trace = otel.get_current()
+        self._under_way.append(call)
+        try:
+            with anyio.CancelScope() as call.scope:
+                return await request()
+        finally:
+            self._under_way.remove(call)
+        # Given up, because of what somebody who was asked has done.
+        assert call.run is not None
+        assert call.run.failure is not None
+        raise call.run.failure
 
     @property
     def _goes_in_rounds(self) -> bool:

@@ -185,8 +185,7 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
         token = current_run_call.set(run)
         result: Any = None
         try:
-            with run.scope:
-                result = await super().call_tool(name, tool_args, ctx, tool)
+            result = await super().call_tool(name, tool_args, ctx, tool)
         except Exception:
             if run.failure is None:
                 raise

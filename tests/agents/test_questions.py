@@ -8,7 +8,7 @@ from mcp_types import CreateMessageRequestParams, SamplingMessage, TextContent
 from pydantic import BaseModel, Field, ValidationError
 
 from askback.agents import Accept, Answers, Cancel, Decline, Defer, PolicyError, Question, rules_from, when
-from askback.agents.content import ContentError, UnusableFormError, check_form, checked_content
+from askback.agents.content import ContentError, FormCheck, UnusableFormError, checked_content
 from askback.agents.models import asks_for_secrets, only_confirms
 
 
@@ -272,7 +272,15 @@ def test_a_missing_field_is_named_and_models_are_content_too() -> None:
 )
 def test_a_form_that_is_none_is_unusable(schema: Any, reason: str) -> None:
     with pytest.raises(UnusableFormError, match=reason):
-        check_form(schema)
+        FormCheck()(schema)
+
+
+def test_forms_in_order_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("askback.agents.content.MOST_REMEMBERED", 2)
+    check = FormCheck()
+    for number in (1, 2, 3, 3):
+        check({"properties": {f"{number}": {"type": "string"}}})
+    assert len(check._in_order) == 2  # pyright: ignore
 
 
 @pytest.mark.parametrize(
