@@ -24,7 +24,7 @@ else:
     "agent": "from askback.agents import FromModel, Console; from askback.toolsets import ResolverToolset",
     "cli": "import cyclopts, rich; from askback.integration import FastMCP",
     "testing": "import pytest; from askback.integration import FastMCP",
-    "all": "import pytest, cyclopts, askback.agents, askback.toolsets; from askback.integration import FastMCP, resolved",
+    "all": "import pytest, cyclopts, askback.agents, askback.toolsets; from askback.integration import FastMCP",
 }
 
 
