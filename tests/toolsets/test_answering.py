@@ -381,6 +381,8 @@ async def test_sampling_comes_from_a_model_and_counts_in_the_run(generation: Gen
     result = await running.run("please")
     assert result.output == "ORD-1: rather odd"
     assert result.usage.requests == 3
+    by_name = await agent(toolset(generation, sampling_from="test"), JUDGE).run("please")
+    assert by_name.output == "ORD-1: success (no tool calls)"
 
 
 async def test_sampling_keeps_to_the_runs_limits(generation: Generation) -> None:

@@ -16,7 +16,7 @@ from pydantic_ai import RunContext, UserError
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from askback.agents import Accept, Decline, Question
+from askback.agents import Accept, Decline, PolicyError, Question
 from askback.toolsets import ResolverToolset
 from tests.agency import agent, calls, desk
 from tests.conversation import Generation
@@ -139,6 +139,28 @@ async def test_sampling_and_roots_come_from_the_run_too(connection: Connection, 
             for name in "abc":
                 group.start_soon(run, name)
     assert outputs == {name: f"{name}: says {name} | ['file:///{name}']" for name in "abc"}
+
+
+@EVERYWHERE
+async def test_a_policy_that_is_wrong_ends_the_run_everywhere(connection: Connection, generation: Generation) -> None:
+    async with client_over(connection, generation) as client:
+
+        def raises(ctx: RunContext[Any], question: Question) -> None:
+            raise ValueError("oops")
+
+        tools = ResolverToolset(client, id="desk", policies=[raises])
+        async with tools:
+            with pytest.raises(PolicyError, match="raised ValueError: oops"):
+                await agent(tools).run("please")
+            alive = calls(("plain", {"order": "x"}))
+            assert (await agent(tools, alive).run("please")).output == "plain x"
+
+
+@EVERYWHERE
+async def test_nobody_means_no_everywhere(connection: Connection, generation: Generation) -> None:
+    async with client_over(connection, generation) as client:
+        output = (await agent(ResolverToolset(client, policies=[Decline()])).run("please")).output
+    assert output == "Resolver for parameter 'scope' could not resolve: elicitation was decline"
 
 
 async def test_a_request_that_no_call_can_have_caused_is_refused() -> None:

@@ -6,11 +6,13 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
+import anyio
 import fastmcp
 import pytest
 from fastmcp.client.transports import FastMCPTransport, StreamableHttpTransport
 from fastmcp.utilities.tests import asgi_server
 from fastmcp_tasks import TasksExtension
+from opentelemetry.sdk.trace import TracerProvider
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import MCP
 from pydantic_ai.mcp import MCPToolset
@@ -197,6 +199,46 @@ def _legacy(server: Any) -> Any:
         legacy_only = True
 
     return Legacy(server)
+
+
+async def test_trace_context_and_metadata_go_with_every_round(generation: Generation) -> None:
+    server = FastMCP("traced")
+    traces: list[Any] = []
+
+    async def ask_for(ctx: fastmcp.Context) -> Elicit[Scope]:
+        assert ctx.request_context is not None
+        meta = ctx.request_context.meta or {}
+        traces.append((meta.get("traceparent"), meta.get("mine")))
+        return Elicit("Refund all?", Scope)
+
+    @server.tool
+    async def refund(order: str, scope: Annotated[Scope, Resolve(ask_for)]) -> str:
+        return "refunded"
+
+    async def hook(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
+        with TracerProvider().get_tracer("test").start_as_current_span("outer"):
+            return await call_tool(name, args, metadata={"mine": 1})
+
+    tools = toolset(generation, server, policies=[YES], process_tool_call=hook)
+    assert (await agent(tools).run("please")).output == "refunded"
+    assert len(traces) == (2 if generation == "auto" else 1)
+    assert len(set(traces)) == 1
+    assert traces[0][0] is not None
+    assert traces[0][1] == 1
+
+
+async def test_a_timeout_covers_each_round(generation: Generation) -> None:
+    server = FastMCP("slow")
+
+    @server.tool
+    async def refund(order: str, scope: Annotated[Scope, Resolve(ask_scope)]) -> str:
+        await anyio.sleep_forever()
+        return "never"
+
+    source = server if generation == "auto" else _legacy(server)
+    tools = ResolverToolset(source, policies=[YES], read_timeout=0.2)
+    with anyio.fail_after(10):
+        assert "timed out" in (await agent(tools).run("please")).output.lower()
 
 
 async def test_background_tasks_are_answered_from_the_run() -> None:
