@@ -7,6 +7,7 @@ from askback.agents.policies import Answers, Policy, PolicyError, when
 from askback.agents.questions import Question
 from askback.agents.records import AnswerRecord, QuestionAnswered, QuestionAsked
 from askback.agents.rules import rules_from
+from askback.agents.suspension import PendingQuestion, pending_questions, resume_with, run_until_done
 
 __all__ = [
     "Accept",
@@ -18,11 +19,15 @@ __all__ = [
     "Decline",
     "Defer",
     "FromModel",
+    "PendingQuestion",
     "Policy",
     "PolicyError",
     "Question",
     "QuestionAnswered",
     "QuestionAsked",
+    "pending_questions",
+    "resume_with",
     "rules_from",
+    "run_until_done",
     "when",
 ]

@@ -38,7 +38,7 @@ class Cancel(_AlwaysGiven):
 
 @dataclass(frozen=True)
 class Defer(_AlwaysGiven):
-    """Somebody else is to answer, later. Until runs can be stopped for that, it declines."""
+    """Somebody else is to answer, later: the run stops, and goes on when they have."""
 
 
 Answer = Accept | Decline | Cancel | Defer

@@ -1,5 +1,7 @@
 """What an agent is asked while one of its tools runs."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any, Literal, Self, cast
@@ -50,6 +52,11 @@ class Question:
         Types, choices, formats, limits and which fields are required count; titles, descriptions and defaults do not.
         """
         return self.schema is not None and _shape(self.schema) == _shape(_schema_of(model))
+
+    def fingerprint(self) -> str:
+        """Stands for what is asked, by which tool of which server, called with what: not for when it is asked."""
+        asked = _ADAPTER.dump_python(self, mode="json", by_alias=True, exclude={"key", "round"})
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:32]
 
     def to_json(self) -> str:
         """The question as JSON."""

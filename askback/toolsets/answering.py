@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from inspect import isawaitable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import anyio
 from fastmcp.exceptions import ToolError
@@ -23,6 +23,7 @@ from mcp_types import (
     ElicitResult,
     ErrorData,
     InputRequest,
+    InputRequiredResult,
     InputResponse,
     ListRootsResult,
     Root,
@@ -30,15 +31,16 @@ from mcp_types import (
 )
 from opentelemetry.trace import INVALID_SPAN, Span
 from pydantic import FileUrl
-from pydantic_ai import CustomEvent, RunContext, UserError
+from pydantic_ai import ApprovalRequired, CustomEvent, RunContext, UserError
 from pydantic_ai.models import Model
 
-from askback.agents.answers import Accept, Answer, Cancel
+from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
 from askback.agents.content import ContentError, FormCheck, UnusableFormError, checked_content
 from askback.agents.policies import Policy, PolicyError, first_answer
 from askback.agents.questions import Question
 from askback.agents.records import Action, AnswerRecord, OnAnswer, QuestionAnswered, QuestionAsked
 from askback.agents.sampling import SamplingError, sample
+from askback.agents.suspension import Suspension, recorded
 from askback.toolsets.calls import Call, current_call, current_run_call
 
 LONGEST_MESSAGE = 20_000
@@ -53,10 +55,27 @@ SamplingFrom = (
 Directories = Sequence[str | Path | Root]
 RootsFrom = Callable[[RunContext[Any]], Directories | Awaitable[Directories]]
 
+CANNOT_STOP = (
+    "A question was deferred during a call that cannot be stopped: on connections before 2026-07-28 the server waits "
+    "for the answer, and a background task does not end. On such a connection a call can be given up and made again "
+    "from the start, which repeats what the tool did before it asked. If that is harmless, pass `restartable=True` to "
+    "the toolset"
+)
+
 NOBODY = "(nobody)"
 TOO_LATE = "(answer_timeout)"
 UNUSABLE = "(unusable question)"
 BEFORE = "(refused before)"
+
+
+ResponseT = TypeVar("ResponseT", bound=InputResponse | ErrorData)
+
+
+class DeferredError(Exception):
+    """A question is to be answered later, by somebody else."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
 
 
 @dataclass(frozen=True)
@@ -77,6 +96,7 @@ class Answering:
     sampling_from: SamplingFrom | None
     roots_from: RootsFrom | None
     max_rounds: int
+    restartable: bool
     answer_timeout: float | None
     on_answer: OnAnswer | None
     server: Callable[[], str | None]
@@ -86,20 +106,23 @@ class Answering:
         self._check_form = FormCheck()
 
     async def answer_round(
-        self, call: Call, requests: Mapping[str, InputRequest], number: int, context: ClientRequestContext
+        self, call: Call, asked: InputRequiredResult, number: int, context: ClientRequestContext
     ) -> dict[str, InputResponse]:
         """Answer the questions of a round, at the same time.
 
         Raises:
+            ApprovalRequired: If one is to be answered later.
             ToolError: If one has no answer that could be sent.
             MCPError: If a handler of the application failed.
             Exception: What ends the run.
         """
+        requests, state = asked.input_requests or {}, asked.request_state
         if len(requests) > MOST_QUESTIONS:
             raise ToolError(
                 f"The server asked {len(requests)} questions at once; more than {MOST_QUESTIONS} are refused"
             )
         responses: dict[str, InputResponse] = {}
+        deferred: dict[str, Question] = {}
         failures: dict[str, Exception] = {}
 
         async def answer(key: str, request: InputRequest) -> None:
@@ -108,6 +131,8 @@ class Answering:
                 if isinstance(response, ErrorData):
                     raise MCPError.from_error_data(response)
                 responses[key] = response
+            except DeferredError as stop:
+                deferred[key] = stop.question
             except Exception as error:
                 failures[key] = error
                 group.cancel_scope.cancel()
@@ -119,7 +144,36 @@ class Answering:
         for key in requests:
             if key in failures:
                 raise failures[key]
+        if deferred:
+            # The answers that there are stay with the questions that they are for.
+            answered = {asked.key: asked for asked, _ in call.answered if asked.round == number}
+            self.stop(call, {key: deferred.get(key) or answered[key] for key in requests}, state, number)
         return responses
+
+    def stop(self, call: Call, questions: Mapping[str, Question], state: str | None, number: int) -> NoReturn:
+        """Stop the call, and the run with it, until somebody has answered.
+
+        Raises:
+            ApprovalRequired: Pydantic AI's way to stop, with all that is needed to go on.
+        """
+        suspension = Suspension(
+            server=self.server(),
+            tool=call.tool,
+            arguments=dict(call.arguments),
+            round=number,
+            state=state,
+            questions=dict(questions),
+            answers=call.answers(),
+        )
+        raise call.failed(ApprovalRequired(metadata=suspension.to_metadata()))
+
+    def stop_waiting(self, call: Call, question: Question) -> None:
+        """Stop a call during which the server waits for the answer, if it may be made again from the start."""
+        if not self.restartable:
+            call.failed(UserError(CANNOT_STOP))
+            return
+        with suppress(ApprovalRequired):
+            self.stop(call, {question.fingerprint(): question}, None, 0)
 
     async def answer(
         self,
@@ -133,6 +187,7 @@ class Answering:
         """Answer one question.
 
         Raises:
+            DeferredError: If it is to be answered later.
             ToolError: If sampling or roots are refused: there is no other way to say no to them.
             Exception: What ends the run.
         """
@@ -140,15 +195,24 @@ class Answering:
         current_call.set(call)
         current_run_call.set(None)
         question = _question(self.server(), call, request, key, number)
+        before = call.recorded.get(question.fingerprint()) if call.recorded else None
+        if before is not None:
+            return self._answered(call, question, recorded(question, before))
         try:
             if isinstance(request, ElicitRequest):
-                return await self._elicitation(call, question, request, context)
-            return await self._result(call, question, request, context)
-        except ToolError:
+                response = await self._elicitation(call, question, request, context)
+            else:
+                response = await self._result(call, question, request, context)
+            return self._answered(call, question, response)
+        except (ToolError, DeferredError):
             raise
         except Exception as error:
-            call.fail(error)
-            raise
+            raise call.failed(error) from error.__cause__
+
+    def _answered(self, call: Call, question: Question, response: ResponseT) -> ResponseT:
+        if not isinstance(response, ErrorData):
+            call.answered.append((question, response))
+        return response
 
     async def _elicitation(
         self, call: Call, question: Question, request: ElicitRequest, context: ClientRequestContext
@@ -164,13 +228,15 @@ class Answering:
             answered = await first_answer(self.policies, call.run.ctx, question) if call.run is not None else None
             if answered is not None:
                 answer, policy = answered
-                return _elicit_result(answer, policy, question), _action(answer), policy
+                return _elicit_result(answer, policy, question), ACTIONS[type(answer)], policy
             if self.handlers.elicitation is not None:
                 result = await self.handlers.elicitation(context, request.params)
                 return result, "decline" if isinstance(result, ErrorData) else result.action, "elicitation_handler"
             return ElicitResult(action="decline"), "decline", NOBODY
 
         result, action = await self._decided(call, question, decide, ElicitResult(action="cancel"))
+        if action == "defer":
+            raise DeferredError(question)
         if isinstance(result, ElicitResult) and action in ("decline", "cancel"):
             self._refusals.add(call, question, result)
         return result
@@ -186,7 +252,7 @@ class Answering:
             if answered is not None:
                 answer, policy = answered
                 accepted = isinstance(answer, Accept)
-                return _given(answer.content, policy, question) if accepted else None, _action(answer), policy
+                return _given(answer.content, policy, question) if accepted else None, ACTIONS[type(answer)], policy
             if isinstance(request, CreateMessageRequest):
                 return await self._completion(call, request.params, context)
             return await self._roots(call, context)
@@ -276,29 +342,21 @@ class _Refusals:
     """
 
     def __init__(self) -> None:
-        self._by_run: OrderedDict[str, list[tuple[Question, ElicitResult]]] = OrderedDict()
+        self._by_run: OrderedDict[str, dict[str, ElicitResult]] = OrderedDict()
 
     def of(self, call: Call, question: Question) -> ElicitResult | None:
-        run_id = call.run.ctx.run_id if call.run is not None else None
-        for before, result in self._by_run.get(run_id or "", ()):
-            if _is_same(before, question):
-                return result
-        return None
+        refused = self._by_run.get(call.run.ctx.run_id or "") if call.run is not None else None
+        return refused.get(question.fingerprint()) if refused else None
 
     def add(self, call: Call, question: Question, result: ElicitResult) -> None:
-        if call.run is None or call.run.ctx.run_id is None or self.of(call, question) is not None:
+        if call.run is None or call.run.ctx.run_id is None:
             return
-        refused = self._by_run.setdefault(call.run.ctx.run_id, [])
+        refused = self._by_run.setdefault(call.run.ctx.run_id, {})
         self._by_run.move_to_end(call.run.ctx.run_id)
         if len(refused) < MOST_REFUSALS:
-            refused.append((question, result))
+            refused[question.fingerprint()] = result
         if len(self._by_run) > MOST_RUNS:
             self._by_run.popitem(last=False)
-
-
-def _is_same(one: Question, other: Question) -> bool:
-    fields = ("message", "mode", "schema", "url", "server", "tool", "arguments")
-    return all(getattr(one, name) == getattr(other, name) for name in fields)
 
 
 def _question(server: str | None, call: Call, request: InputRequest, key: str | None, number: int) -> Question:
@@ -339,10 +397,7 @@ def _elicit_result(answer: Answer, policy: str, question: Question) -> ElicitRes
     return ElicitResult(action="cancel" if isinstance(answer, Cancel) else "decline")
 
 
-def _action(answer: Answer) -> Action:
-    if isinstance(answer, Accept):
-        return "accept"
-    return "cancel" if isinstance(answer, Cancel) else "decline"
+ACTIONS: dict[type, Action] = {Accept: "accept", Decline: "decline", Cancel: "cancel", Defer: "defer"}
 
 
 def _given(content: object, policy: str, question: Question) -> InputResponse:

@@ -2,12 +2,18 @@
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import anyio
+from mcp_types import InputResponse
 from opentelemetry import context as otel
 from pydantic_ai import RunContext
+
+from askback.agents.questions import Question
+from askback.agents.suspension import Suspension
+
+ErrorT = TypeVar("ErrorT", bound=BaseException)
 
 
 @dataclass(eq=False, slots=True)
@@ -15,6 +21,8 @@ class RunCall:
     """A tool call of a run, as the toolset sees it: it may make several requests, or none."""
 
     ctx: RunContext[Any]
+    resumption: Suspension | None = None
+    """Where it goes on, if it was stopped before; taken by the request that does."""
     failure: BaseException | None = None
     """What ends the run, whatever a hook in between makes of it."""
     last: "Call | None" = None
@@ -33,13 +41,28 @@ class Call:
     """Where questions come while the request waits: what to give it up with."""
     trace: otel.Context | None = None
     """Where questions come while the request waits: what spans for them belong under."""
+    answered: list[tuple[Question, InputResponse]] = field(default_factory=list[tuple[Question, InputResponse]])
+    """What was asked and answered so far."""
+    recorded: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """Answers given before the call was stopped or had to start over, by the fingerprint of what they answer."""
 
-    def fail(self, error: BaseException) -> None:
-        """Give the request up, and end the run that it is made for."""
+    def answers(self) -> dict[str, dict[str, Any]]:
+        """All answers so far, as they are stored."""
+        given = {question.fingerprint(): wire(response) for question, response in self.answered}
+        return {**self.recorded, **given}
+
+    def failed(self, error: ErrorT) -> ErrorT:
+        """Give the request up, and end the run that it is made for, with `error`."""
         if self.run is not None:
             self.run.failure = self.run.failure or error
             if self.scope is not None:
                 self.scope.cancel()
+        return error
+
+
+def wire(response: InputResponse) -> dict[str, Any]:
+    """A response as JSON."""
+    return response.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 current_run_call: ContextVar[RunCall | None] = ContextVar("askback_run_call", default=None)

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, TypeVar, Unpack
+from typing import Any, ClassVar, TypeVar, Unpack, cast
 
 import anyio
 from fastmcp.client.transports import ClientTransport, FastMCPTransport, StreamableHttpTransport
@@ -13,6 +13,7 @@ from fastmcp.exceptions import ToolError
 from mcp import ClientSession
 from mcp.client.session import ClientRequestContext
 from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_REQUEST,
     CallToolResult,
@@ -26,14 +27,18 @@ from mcp_types import (
 )
 from opentelemetry import context as otel
 from pydantic import ValidationError
-from pydantic_ai import UserError
+from pydantic_ai import ApprovalRequired, UserError
+from pydantic_core import to_jsonable_python
 
-from askback.toolsets.answering import Answering
+from askback.agents.suspension import Suspension
+from askback.toolsets.answering import Answering, DeferredError
 from askback.toolsets.calls import Call, current_call, current_run_call
 
 ResultT = TypeVar("ResultT")
 
 FIRST_VERSION_IN_ROUNDS = "2026-07-28"
+PATIENCE_WITH_SERVERS = 5.0
+"""How long a server may take to withdraw a question whose call was given up."""
 WAIT_BETWEEN_ROUNDS = 0.05
 """How long to wait before calling again a server that asks for patience only: it sent a state, and no question."""
 
@@ -134,20 +139,32 @@ class AnsweringSession(ClientSession):
         call = Call(name, arguments or {}, current_run_call.get())
 
         async def drive() -> CallToolResult | InputRequiredResult | Result:
-            result = await send(input_responses, request_state)
-            rounds = 0
-            while isinstance(result, InputRequiredResult):
+            responses, state, rounds = input_responses, request_state, 0
+            resumption = self._resumption(call)
+            if resumption is not None:
+                call.recorded = resumption.answers
+                if resumption.round:
+                    responses, state, rounds = resumption.responses(), resumption.state, resumption.round
+            while True:
+                try:
+                    result = await send(responses, state)
+                except MCPError as error:
+                    if state is None or not _says_state_is_refused(error):
+                        raise
+                    # The server has forgotten the call: it starts over, and nobody is asked the same again.
+                    call.recorded, responses, state = call.answers(), None, None
+                    result = await send(None, None)
+                if not isinstance(result, InputRequiredResult):
+                    return result
                 rounds += 1
                 if rounds > self.answering.max_rounds:
                     raise ToolError(f"The tool {name!r} asked for more than {self.answering.max_rounds} rounds")
-                responses: InputResponses | None = None
+                responses, state = None, result.request_state
                 if result.input_requests:
                     context = ClientRequestContext(session=self, request_id=name, meta=None)
-                    responses = await self.answering.answer_round(call, result.input_requests, rounds, context)
+                    responses = await self.answering.answer_round(call, result, rounds, context)
                 else:
                     await anyio.sleep(WAIT_BETWEEN_ROUNDS * rounds)
-                result = await send(responses, result.request_state)
-            return result
 
         return await self._under(call, drive)
 
@@ -171,8 +188,35 @@ class AnsweringSession(ClientSession):
             return await self.answering.answer(call, request, ctx)
         except ToolError as error:
             return ErrorData(code=INVALID_REQUEST, message=str(error))
+        except DeferredError as stop:
+            self.answering.stop_waiting(call, stop.question)
+            # The call is being given up, and the question with it: this is no answer to it.
+            with anyio.move_on_after(PATIENCE_WITH_SERVERS):
+                await anyio.sleep_forever()
+            return ErrorData(code=INVALID_REQUEST, message="The call that caused this was given up")
         except Exception:
             return ErrorData(code=INVALID_REQUEST, message="The client could not answer")
+
+    def _resumption(self, call: Call) -> Suspension | None:
+        """Where a call goes on that was stopped before, with an answer to each of its questions.
+
+        Raises:
+            ApprovalRequired: If there are questions without an answer still.
+            UserError: If the call is not the one that was stopped.
+        """
+        if call.run is None or call.run.resumption is None:
+            return None
+        resumption, call.run.resumption = call.run.resumption, None
+        if (resumption.tool, resumption.arguments) != (call.tool, to_jsonable_python(call.arguments)):
+            raise call.failed(
+                UserError(
+                    f"The tool call was stopped as {resumption.tool!r} with {resumption.arguments}, and is resumed as "
+                    f"{call.tool!r} with {dict(call.arguments)}: the answers are not for this call"
+                )
+            )
+        if resumption.missing():
+            raise call.failed(ApprovalRequired(metadata=resumption.to_metadata()))
+        return resumption
 
     async def _under(self, call: Call, request: Callable[[], Awaitable[ResultT]]) -> ResultT:
         """Make a request, so that the questions it causes can be told to be its own."""
@@ -222,3 +266,8 @@ class AnsweringSession(ClientSession):
         if call is not None and call in self._under_way:
             return call
         return self._under_way[0] if len(self._under_way) == 1 else None
+
+
+def _says_state_is_refused(error: MCPError) -> bool:
+    data = error.error.data
+    return isinstance(data, dict) and cast("dict[str, Any]", data).get("reason") == "invalid_request_state"

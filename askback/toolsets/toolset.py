@@ -36,8 +36,9 @@ from mcp_types import (
     SamplingToolsCapability,
 )
 from pydantic import AnyUrl
-from pydantic_ai import RunContext
+from pydantic_ai import RunContext, UserError
 from pydantic_ai.mcp import MCPHeadersFunc, MCPToolset, ProcessToolCallback, load_mcp_toolsets
+from pydantic_ai.messages import ToolReturnPart
 from pydantic_ai.models import Model
 from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, PrefixedToolset, ToolsetTool
@@ -45,7 +46,8 @@ from pydantic_ai.toolsets import AbstractToolset, PrefixedToolset, ToolsetTool
 from askback.agents.policies import Policy
 from askback.agents.records import OnAnswer
 from askback.agents.sampling import sample
-from askback.toolsets.answering import Answering, Handlers, RootsFrom, SamplingFrom
+from askback.agents.suspension import Suspension
+from askback.toolsets.answering import CANNOT_STOP, Answering, DeferredError, Handlers, RootsFrom, SamplingFrom
 from askback.toolsets.calls import Call, RunCall, current_run_call
 from askback.toolsets.sessions import AnsweringTransport
 
@@ -105,6 +107,7 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
         sampling_from: SamplingFrom | None = None,
         roots_from: RootsFrom | None = None,
         max_rounds: int = 10,
+        restartable: bool = False,
         answer_timeout: float | None = None,
         on_answer: OnAnswer | None = None,
         elicitation_handler: ElicitationHandler[Any, Any] | None = None,
@@ -123,6 +126,8 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
                 own, or a function of the run context and the request that chooses one.
             roots_from: The directories to tell the server of: a function of the run context.
             max_rounds: How many rounds of questions a call may take.
+            restartable: Whether a call may be given up and made again from the start, so that `Defer()` can stop it on
+                connections before 2026-07-28, where it repeats what the tool did before it asked.
             answer_timeout: How many seconds a question may wait for its answer; then it is cancelled.
             on_answer: Called with an `AnswerRecord` for each question that was answered in a run.
             elicitation_handler: Asked after all policies, and for calls that belong to no run.
@@ -160,6 +165,7 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
             sampling_from=sampling_from,
             roots_from=roots_from,
             max_rounds=max_rounds,
+            restartable=restartable,
             answer_timeout=answer_timeout,
             on_answer=on_answer,
             server=lambda: self.id,
@@ -180,8 +186,9 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
 
         Raises:
             PolicyError: If a policy did what no policy may.
+            ApprovalRequired: If a question is to be answered later. Pydantic AI stops the run.
         """
-        run = RunCall(ctx)
+        run = RunCall(ctx, self._resumption(ctx))
         token = current_run_call.set(run)
         result: Any = None
         try:
@@ -194,6 +201,25 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
         if run.failure is not None:
             raise run.failure
         return result
+
+    def _resumption(self, ctx: RunContext[Any]) -> Suspension | None:
+        """What a tool call that was stopped goes on with.
+
+        Raises:
+            UserError: If it was stopped by another toolset, or has gone on already.
+        """
+        resumption = Suspension.from_metadata(ctx.tool_call_metadata) if ctx.tool_call_approved else None
+        if resumption is None:
+            return None
+        if resumption.server != self.id:
+            raise UserError(
+                f"The tool call was stopped by the toolset {resumption.server!r}, and is resumed by {self.id!r}: give "
+                "toolsets an `id` that stays the same"
+            )
+        parts = [part for message in ctx.messages for part in message.parts]
+        if any(isinstance(part, ToolReturnPart) and part.tool_call_id == ctx.tool_call_id for part in parts):
+            raise UserError(f"The tool call {ctx.tool_call_id!r} has gone on already: the messages hold its result")
+        return resumption
 
     def set_sampling_model(self, model: Model) -> None:
         """Sample from `model` from the next connection on, instead of whatever was given before."""
@@ -231,7 +257,10 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
         run = current_run_call.get()
         call = run.last if run is not None and run.last is not None else Call("", {}, None)
         request = ElicitRequest(params=params)
-        response = await self._answering.answer(call, request, cast("ClientRequestContext", context))
+        try:
+            response = await self._answering.answer(call, request, cast("ClientRequestContext", context))
+        except DeferredError:
+            raise call.failed(UserError(CANNOT_STOP)) from None
         if isinstance(response, ErrorData):
             raise MCPError.from_error_data(response)
         return response

@@ -23,7 +23,6 @@ from askback.agents import (
     AnswerRecord,
     Cancel,
     Decline,
-    Defer,
     PolicyError,
     Question,
     QuestionAnswered,
@@ -86,7 +85,7 @@ async def test_the_first_answer_wins_and_nobody_means_no(generation: Generation)
     assert (await agent(toolset(generation, policies=[silent])).run("please")).output == DECLINED
 
 
-@pytest.mark.parametrize(("answer", "action"), [(Decline(), "decline"), (Cancel(), "cancel"), (Defer(), "decline")])
+@pytest.mark.parametrize(("answer", "action"), [(Decline(), "decline"), (Cancel(), "cancel")])
 async def test_answers_are_policies_too(generation: Generation, answer: Any, action: str) -> None:
     result = await agent(toolset(generation, policies=[answer])).run("please")
     assert result.output == f"Resolver for parameter 'scope' could not resolve: elicitation was {action}"

@@ -33,7 +33,7 @@ YES = Script({"Refund all": Accept({"full": True})})
 def test_it_takes_whatever_the_stock_toolset_takes() -> None:
     stock = set(inspect.signature(MCPToolset.__init__).parameters) - {"self"}
     named = set(inspect.signature(ResolverToolset.__init__).parameters) - {"self", "options"}
-    new = {"policies", "sampling_from", "roots_from", "max_rounds", "answer_timeout", "on_answer"}
+    new = {"policies", "sampling_from", "roots_from", "max_rounds", "restartable", "answer_timeout", "on_answer"}
     assert (named - new) | set(get_type_hints(StockOptions)) == stock
     assert inspect.signature(ResolverToolset.__init__).parameters["max_rounds"].default == 10
 

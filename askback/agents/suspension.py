@@ -1,0 +1,215 @@
+"""Runs that wait for people: as a JSON document, and nothing else.
+
+A policy that answers `Defer()` stops the tool call with Pydantic AI's own deferral. What is needed to go on is in its
+metadata, so whoever stores the run's messages and its `DeferredToolRequests` can go on later, and elsewhere.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import field
+from inspect import isawaitable
+from typing import Any, Literal, Self, TypeVar, cast
+
+from mcp_types import CreateMessageResult, CreateMessageResultWithTools, ElicitResult, InputResponse, ListRootsResult
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+from pydantic_ai import Agent, AgentRunResult, DeferredToolRequests, DeferredToolResults, ToolApproved, UserError
+from pydantic_ai.messages import UserContent
+
+from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
+from askback.agents.content import ContentError, checked_content
+from askback.agents.questions import Question
+
+METADATA = "askback"
+"""The key under which a deferred tool call's metadata says what its call waits for."""
+
+OutputT = TypeVar("OutputT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PendingQuestion:
+    """A question that a stopped run waits for."""
+
+    id: str
+    tool_call_id: str
+    question: Question
+
+    def to_json(self) -> str:
+        """The pending question as JSON."""
+        return _PENDING.dump_json(self, by_alias=True, exclude_none=True).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The pending question that `to_json` made the JSON of.
+
+        Raises:
+            pydantic.ValidationError: If it is not one.
+        """
+        return _PENDING.validate_json(text)  # pyright: ignore[reportReturnType]
+
+
+_PENDING = TypeAdapter(PendingQuestion)
+
+
+@dataclass(kw_only=True)
+class Suspension:
+    """A call that is over until somebody makes it again, with the answers."""
+
+    version: Literal[1] = 1
+    server: str | None
+    tool: str
+    arguments: dict[str, Any]
+    round: int
+    """How many rounds the call has taken; 0 where it starts over."""
+    state: str | None
+    """The server's own, to be sent back as it is."""
+    questions: dict[str, Question]
+    """What the round asks, by the server's keys."""
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """The answers to this and all earlier rounds, by the fingerprint of what they answer."""
+
+    def missing(self) -> dict[str, Question]:
+        """The questions that have no answer yet."""
+        return {key: asked for key, asked in self.questions.items() if asked.fingerprint() not in self.answers}
+
+    def responses(self) -> dict[str, InputResponse]:
+        """The answers of the round, as they are sent."""
+        return {key: recorded(asked, self.answers[asked.fingerprint()]) for key, asked in self.questions.items()}
+
+    def to_metadata(self) -> dict[str, Any]:
+        """What is stored with the run."""
+        stored = _SUSPENSION.dump_python(self, mode="json", by_alias=True, exclude_none=True)
+        # Each question would repeat what the call says already.
+        for asked in stored["questions"].values():
+            for known in ("server", "tool", "arguments"):
+                asked.pop(known, None)
+        return {METADATA: stored}
+
+    @classmethod
+    def from_metadata(cls, metadata: object) -> "Suspension | None":
+        """What was stored with a run; None where it is not ours.
+
+        Raises:
+            UserError: If it was stored by a release with another format, or is damaged.
+        """
+        if not isinstance(metadata, Mapping) or METADATA not in metadata:
+            return None
+        stored = cast("dict[str, Any]", metadata[METADATA])
+        version = stored.get("version") if isinstance(cast("object", stored), Mapping) else None
+        if version != 1:
+            raise UserError(f"This run was stopped by another release of askback: its format is {version!r}, not 1")
+        try:
+            known = {name: stored.get(name) for name in ("server", "tool", "arguments")}
+            questions = {key: {**asked, **known} for key, asked in stored["questions"].items()}
+            return _SUSPENSION.validate_python({"state": None, "server": None, **stored, "questions": questions})
+        except (ValidationError, KeyError, AttributeError, TypeError) as error:
+            raise UserError("What was stored with this run is damaged") from error
+
+
+_SUSPENSION = TypeAdapter(Suspension)
+
+
+def recorded(question: Question, response: Mapping[str, Any]) -> InputResponse:
+    """A stored response to a question, as its own type."""
+    if question.kind == "elicitation":
+        return ElicitResult.model_validate(response)
+    if question.kind == "roots":
+        return ListRootsResult.model_validate(response)
+    offers_tools = question.sampling is not None and (question.sampling.tools or question.sampling.tool_choice)
+    return (CreateMessageResultWithTools if offers_tools else CreateMessageResult).model_validate(response)
+
+
+def pending_questions(requests: DeferredToolRequests) -> list[PendingQuestion]:
+    """What a stopped run waits for, of all its tool calls. Approvals of the application's own are not among them.
+
+    Raises:
+        UserError: If the run was stopped by a release with another format.
+    """
+    return [
+        PendingQuestion(id=f"{tool_call_id}/{key}", tool_call_id=tool_call_id, question=question)
+        for tool_call_id, suspension in _suspensions(requests).items()
+        for key, question in suspension.missing().items()
+    ]
+
+
+def resume_with(requests: DeferredToolRequests, answers: Mapping[str, Answer]) -> DeferredToolResults:
+    """What to run an agent with to go on: the answers to pending questions, by their ids.
+
+    Questions without an answer, or with `Defer()`, are pending again when the run goes on. The result covers the calls
+    of toolsets that answer; `update` it with those for the application's own.
+
+    Raises:
+        ValueError: If an answer is for none of these requests, or does not fit its question.
+    """
+    suspensions = _suspensions(requests)
+    open_questions = {pending.id: pending for pending in pending_questions(requests)}
+    unknown = sorted(set(answers) - set(open_questions))
+    if unknown:
+        raise ValueError(f"These answers are for no question of these requests: {', '.join(unknown)}")
+    for question_id, answer in answers.items():
+        pending = open_questions[question_id]
+        response = _response(answer, pending)
+        if response is not None:
+            kept = suspensions[pending.tool_call_id].answers
+            kept[pending.question.fingerprint()] = response
+    return DeferredToolResults(
+        approvals={tool_call_id: ToolApproved() for tool_call_id in suspensions},
+        metadata={tool_call_id: suspension.to_metadata() for tool_call_id, suspension in suspensions.items()},
+    )
+
+
+def _suspensions(requests: DeferredToolRequests) -> dict[str, Suspension]:
+    found = {
+        call.tool_call_id: Suspension.from_metadata(requests.metadata.get(call.tool_call_id))
+        for call in requests.approvals
+    }
+    return {tool_call_id: suspension for tool_call_id, suspension in found.items() if suspension is not None}
+
+
+def _response(answer: object, pending: PendingQuestion) -> dict[str, Any] | None:
+    if isinstance(answer, Defer):
+        return None
+    if isinstance(answer, Decline | Cancel):
+        return {"action": "decline" if isinstance(answer, Decline) else "cancel"}
+    if not isinstance(answer, Accept):
+        raise ValueError(f"{pending.id}: {answer!r} is no answer")
+    if pending.question.schema is None:
+        return {"action": "accept"}
+    try:
+        return {"action": "accept", "content": checked_content(answer.content, pending.question.schema)}
+    except ContentError as error:
+        message = pending.question.message[:200]
+        raise ValueError(f"{pending.id}: the answer does not fit the question {message!r}: {error}") from None
+
+
+async def run_until_done(
+    agent: Agent[Any, OutputT | DeferredToolRequests],
+    prompt: str | Sequence[UserContent] | None = None,
+    *,
+    ask: Callable[[PendingQuestion], Answer | Awaitable[Answer]],
+    others: Callable[[DeferredToolRequests], DeferredToolResults] | None = None,
+    **options: Any,
+) -> AgentRunResult[OutputT]:
+    """Run an agent through any number of stops, with a person at hand.
+
+    `ask` answers a pending question; `others` gives the results for deferred calls that are not ours, such as approvals
+    of the application's own. The options are those of `Agent.run`, for every run.
+
+    Raises:
+        UserError: If a call was deferred that neither of them covers.
+    """
+    run = cast("Callable[..., Awaitable[AgentRunResult[Any]]]", agent.run)
+    result = await run(prompt, **options)
+    while isinstance(result.output, DeferredToolRequests):
+        requests = result.output
+        answers: dict[str, Answer] = {}
+        for pending in pending_questions(requests):
+            answer = ask(pending)
+            answers[pending.id] = await answer if isawaitable(answer) else answer
+        results = resume_with(requests, answers)
+        if others is not None:
+            results.update(others(requests))
+        if requests.remaining(results) is not None:
+            raise UserError("The run waits for calls that ask no question: pass `others` to give their results")
+        options |= {"message_history": result.all_messages(), "deferred_tool_results": results}
+        result = await run(**options)
+    return result

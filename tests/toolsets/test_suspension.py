@@ -1,0 +1,532 @@
+"""A run that waits for a person is a JSON document, and goes on elsewhere."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import fastmcp
+import pytest
+from fastmcp_tasks import TasksExtension
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied, UserError
+from pydantic_ai.capabilities import HandleDeferredToolCalls
+from pydantic_ai.messages import ToolCallPart
+
+from askback import Elicit, Resolve
+from askback.agents import (
+    Accept,
+    AnswerRecord,
+    Cancel,
+    Decline,
+    Defer,
+    PendingQuestion,
+    Question,
+    pending_questions,
+    resume_with,
+    run_until_done,
+    when,
+)
+from askback.integration import FastMCP
+from tests.agency import Script, toolset
+from tests.conversation import Generation
+from tests.stopping import Name, Sure, desk, loaded, stoppable, stored
+
+KEY = "k" * 32
+
+
+async def stop(agent: Agent[Any, Any], **options: Any) -> tuple[list[Any], DeferredToolRequests]:
+    """Run until it stops, and read back what was put away."""
+    result = await agent.run("please", **options)
+    assert isinstance(result.output, DeferredToolRequests), result.output
+    return loaded(stored(result))
+
+
+def by_message(requests: DeferredToolRequests) -> dict[str, PendingQuestion]:
+    return {pending.question.message: pending for pending in pending_questions(requests)}
+
+
+async def go_on(agent: Agent[Any, Any], messages: list[Any], results: DeferredToolResults) -> Any:
+    return await agent.run(message_history=messages, deferred_tool_results=results)
+
+
+async def test_a_run_stops_and_goes_on_with_another_toolset_and_replica() -> None:
+    messages, requests = await stop(stoppable(toolset("auto", desk(KEY), policies=[Defer()])))
+    (pending,) = pending_questions(requests)
+    assert pending.question.asks(Sure)
+    assert (pending.question.server, pending.question.tool) == ("desk", "refund")
+    assert PendingQuestion.from_json(pending.to_json()) == pending
+
+    elsewhere = stoppable(toolset("auto", desk(KEY), policies=[Defer()]))
+    again = await go_on(elsewhere, messages, resume_with(requests, {pending.id: Accept({"ok": True})}))
+    messages, requests = loaded(stored(again))
+    (pending,) = pending_questions(requests)
+    assert (pending.question.asks(Name), pending.question.round) == (True, 2)
+
+    third = stoppable(toolset("auto", desk(KEY), policies=[Defer()]))
+    done = await go_on(third, messages, resume_with(requests, {pending.id: Accept(Name(name="Ada"))}))
+    assert done.output == "refunded ORD-1 for Ada (True)"
+
+
+@pytest.mark.parametrize("lost", ["key", "expired"])
+async def test_a_server_that_has_forgotten_is_called_from_the_start(lost: str) -> None:
+    ttl = 0.05 if lost == "expired" else 600
+    server = desk(KEY, ttl)
+    messages, requests = await stop(
+        stoppable(toolset("auto", server, policies=[when(Accept({"ok": True}), schema=Sure), Defer()]))
+    )
+    (pending,) = pending_questions(requests)
+    assert pending.question.asks(Name)
+    time.sleep(0.1)
+    nobody = Script({})
+    another = server if lost == "expired" else desk("z" * 32)
+    agent = stoppable(toolset("auto", another, policies=[nobody]))
+    done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept(Name(name="Ada"))}))
+    assert done.output == "refunded ORD-1 for Ada (True)"
+    assert nobody.asked == []
+
+
+async def test_a_reworded_question_is_asked_again_and_no_other() -> None:
+    policies = [when(Accept({"ok": True}), schema=Sure), Defer()]
+    messages, requests = await stop(stoppable(toolset("auto", desk(KEY), policies=policies)))
+    (pending,) = pending_questions(requests)
+    person = Script({"Certain": Accept({"ok": False})})
+    agent = stoppable(toolset("auto", desk("z" * 32, wording="Certain"), policies=[person]))
+    done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept(Name(name="Ada"))}))
+    assert done.output == "refunded ORD-1 for Ada (False)"
+    assert [question.message for question in person.asked] == ["Certain about ORD-1?"]
+
+
+async def test_a_live_run_outlives_the_servers_state_too() -> None:
+    async def slow(ctx: Any, question: Question) -> Accept:
+        if question.asks(Name):
+            await anyio.sleep(0.1)
+            return Accept({"name": "Ada"})
+        return Accept({"ok": True})
+
+    asked: list[AnswerRecord] = []
+    tools = toolset("auto", desk(KEY, 0.05), policies=[slow], on_answer=asked.append)
+    assert (await stoppable(tools).run("please")).output == "refunded ORD-1 for Ada (True)"
+    assert len(asked) == 2
+
+
+def three_questions() -> FastMCP[Any]:
+    server = FastMCP("three")
+
+    def asks(message: str) -> Any:
+        async def ask() -> Elicit[Name]:
+            return Elicit(message, Name)
+
+        return ask
+
+    @server.tool
+    async def refund(
+        order: str,
+        a: Annotated[Name, Resolve(asks("One?"))],
+        b: Annotated[Name, Resolve(asks("Two?"))],
+        c: Annotated[Name, Resolve(asks("Three?"))],
+    ) -> str:
+        return f"{order}: {a.name} {b.name} {c.name}"
+
+    return server
+
+
+async def test_what_policies_answered_is_kept_and_partial_answers_too() -> None:
+    server = three_questions()
+    policy = Script({"One?": Accept({"name": "first"}), "": Defer()})
+    agent = stoppable(toolset("auto", server, policies=[policy]))
+    messages, requests = await stop(agent)
+    pending = by_message(requests)
+    assert set(pending) == {"Two?", "Three?"}
+    again = await go_on(agent, messages, resume_with(requests, {pending["Two?"].id: Accept({"name": "second"})}))
+    messages, requests = loaded(stored(again))
+    pending = by_message(requests)
+    assert set(pending) == {"Three?"}
+    deferred = await go_on(agent, messages, resume_with(requests, {pending["Three?"].id: Defer()}))
+    messages, requests = loaded(stored(deferred))
+    assert set(by_message(requests)) == {"Three?"}
+    done = await go_on(agent, messages, resume_with(requests, {pending["Three?"].id: Accept({"name": "third"})}))
+    assert done.output == "ORD-1: first second third"
+    assert len(policy.asked) == 3
+
+
+@pytest.mark.parametrize(("answer", "action"), [(Decline(), "decline"), (Cancel(), "cancel")])
+async def test_declining_is_an_answer(answer: Any, action: str) -> None:
+    agent = stoppable(toolset("auto", desk(), policies=[Defer()]))
+    messages, requests = await stop(agent)
+    (pending,) = pending_questions(requests)
+    done = await go_on(agent, messages, resume_with(requests, {pending.id: answer}))
+    assert done.output == f"Resolver for parameter 'sure' could not resolve: elicitation was {action}"
+
+
+async def test_a_bare_approval_leaves_the_questions_pending_and_a_denial_abandons_the_call() -> None:
+    calls: list[str] = []
+
+    async def hook(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
+        calls.append(name)
+        return await call_tool(name, args)
+
+    agent = stoppable(toolset("auto", desk(), policies=[Defer()], process_tool_call=hook))
+    messages, requests = await stop(agent)
+    (pending,) = pending_questions(requests)
+    approved = await go_on(agent, messages, DeferredToolResults(approvals={pending.tool_call_id: True}))
+    assert set(by_message(approved.output)) == {"Sure about ORD-1?"}
+    assert len(calls) == 2
+    denial = DeferredToolResults(approvals={pending.tool_call_id: ToolDenied("Not today")})
+    assert (await go_on(agent, messages, denial)).output == "Not today"
+    assert len(calls) == 2
+
+
+async def test_several_calls_servers_and_approvals_of_the_application_stop_at_once() -> None:
+    def transfer(cents: int) -> str:
+        return f"sent {cents}"
+
+    from pydantic_ai import Tool
+
+    desks = [toolset("auto", desk(KEY), id=name, policies=[Defer()]).prefixed(name) for name in ("a", "b")]
+    agent = stoppable(
+        desks,
+        ("a_refund", {"order": "1"}),
+        ("b_refund", {"order": "2"}),
+        ("a_refund", {"order": "3"}),
+        ("transfer", {"cents": 5}),
+        tools=[Tool(transfer, requires_approval=True)],
+    )
+    messages, requests = await stop(agent)
+    pending = by_message(requests)
+    assert {message: each.question.server for message, each in pending.items()} == {
+        "Sure about 1?": "a",
+        "Sure about 2?": "b",
+        "Sure about 3?": "a",
+    }
+    results = resume_with(requests, {each.id: Accept({"ok": True}) for each in pending.values()})
+    own = requests.approvals[-1].tool_call_id
+    assert own not in results.approvals
+    results.update(DeferredToolResults(approvals={own: True}))
+    again = await go_on(agent, messages, results)
+    messages, requests = loaded(stored(again))
+    answers = {each.id: Accept({"name": each.question.arguments["order"]}) for each in pending_questions(requests)}
+    assert len(answers) == 3
+    done = await go_on(agent, messages, resume_with(requests, answers))
+    refunds = "refunded 1 for 1 (True) | refunded 2 for 2 (True) | refunded 3 for 3 (True)"
+    assert done.output == f"{refunds} | sent 5"
+
+
+async def test_a_hook_that_catches_everything_does_not_swallow_a_stop(generation: Generation) -> None:
+    async def hook(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
+        try:
+            return await call_tool(name, args)
+        except BaseException:
+            return "swallowed"
+
+    agent = stoppable(toolset(generation, desk(), policies=[Defer()], process_tool_call=hook, restartable=True))
+    _, requests = await stop(agent)
+    assert set(by_message(requests)) == {"Sure about ORD-1?"}
+
+
+async def test_streams_iter_and_capabilities_see_the_stop() -> None:
+    tools = toolset("auto", desk(), policies=[Defer()])
+    agent = stoppable(tools)
+    async with agent.iter("please") as run:
+        async for _ in run:
+            pass
+    assert run.result is not None
+    assert set(by_message(run.result.output)) == {"Sure about ORD-1?"}
+    async with agent.run_stream("please") as stream:
+        output = await stream.get_output()
+    assert set(by_message(output)) == {"Sure about ORD-1?"}
+
+    seen: list[str] = []
+
+    async def handle(ctx: Any, requests: DeferredToolRequests) -> DeferredToolResults:
+        (pending,) = pending_questions(requests)
+        seen.append(pending.question.message)
+        return resume_with(requests, {pending.id: Accept({"ok": True})})
+
+    handling = stoppable(tools, capabilities=[HandleDeferredToolCalls(handle)])
+    _, requests = await stop(handling)
+    assert seen == ["Sure about ORD-1?"]
+    assert set(by_message(requests)) == {"Whose?"}
+
+
+async def test_answers_are_checked_when_they_are_given() -> None:
+    _, requests = await stop(stoppable(toolset("auto", desk(), policies=[Defer()])))
+    (pending,) = pending_questions(requests)
+    with pytest.raises(ValueError, match=r"does not fit the question 'Sure about ORD-1\?': ok: 'yes' is not of type"):
+        resume_with(requests, {pending.id: Accept({"ok": "yes"})})
+    with pytest.raises(ValueError, match="for no question of these requests: other"):
+        resume_with(requests, {"other": Decline()})
+    with pytest.raises(ValueError, match="True is no answer"):
+        resume_with(requests, {pending.id: True})  # pyright: ignore
+    assert pending_questions(DeferredToolRequests(approvals=[ToolCallPart("x", {}, "1")])) == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda kept: {"version": 2}, "another release of askback: its format is 2, not 1"),
+        (lambda kept: [], "its format is None"),
+        (lambda kept: {"version": 1}, "is damaged"),
+        (lambda kept: {**kept, "questions": 3}, "is damaged"),
+        (lambda kept: {**kept, "round": "x"}, "is damaged"),
+    ],
+)
+async def test_what_cannot_be_read_is_a_clear_error(damage: Any, reason: str) -> None:
+    agent = stoppable(toolset("auto", desk(), policies=[Defer()]))
+    messages, requests = await stop(agent)
+    (call,) = requests.approvals
+    requests.metadata[call.tool_call_id] = {"askback": damage(requests.metadata[call.tool_call_id]["askback"])}
+    with pytest.raises(UserError, match=reason):
+        pending_questions(requests)
+    results = DeferredToolResults(approvals={call.tool_call_id: True}, metadata=requests.metadata)
+    with pytest.raises(UserError, match=reason):
+        await go_on(agent, messages, results)
+
+
+async def test_answers_for_another_call_are_refused() -> None:
+    agent = stoppable(toolset("auto", desk(KEY), policies=[Defer()]))
+    messages, requests = await stop(agent)
+    (pending,) = pending_questions(requests)
+    results = resume_with(requests, {pending.id: Accept({"ok": True})})
+    overridden = DeferredToolResults(
+        approvals={pending.tool_call_id: ToolApproved(override_args={"order": "ORD-9"})}, metadata=results.metadata
+    )
+    with pytest.raises(UserError, match="the answers are not for this call"):
+        await go_on(agent, messages, overridden)
+    elsewhere = stoppable(toolset("auto", desk(KEY), id="another", policies=[Defer()]))
+    with pytest.raises(UserError, match="was stopped by the toolset 'desk', and is resumed by 'another'"):
+        await go_on(elsewhere, messages, results)
+
+
+async def test_a_call_that_has_gone_on_already_is_refused() -> None:
+    tools = toolset("auto", desk(KEY), policies=[Defer()])
+    agent = stoppable(tools)
+    messages, requests = await stop(agent)
+    (pending,) = pending_questions(requests)
+    results = resume_with(requests, {pending.id: Decline()})
+    finished = (await go_on(agent, messages, results)).all_messages()
+    with pytest.raises(UserError):
+        await go_on(agent, finished, results)
+
+    from pydantic_ai import RunContext, RunUsage
+    from pydantic_ai.models.test import TestModel
+
+    ctx = RunContext[Any](
+        deps=None,
+        model=TestModel(),
+        usage=RunUsage(),
+        messages=finished,
+        tool_call_id=pending.tool_call_id,
+        tool_call_approved=True,
+        tool_call_metadata=results.metadata[pending.tool_call_id],
+    )
+    async with tools:
+        tool = (await tools.get_tools(ctx))["refund"]
+        with pytest.raises(UserError, match="has gone on already: the messages hold its result"):
+            await tools.call_tool("refund", {"order": "ORD-1"}, ctx, tool)
+
+
+async def test_an_older_connection_starts_over_where_it_may() -> None:
+    server = desk()
+    policies = [when(Accept({"ok": True}), schema=Sure), Defer()]
+    answered: list[AnswerRecord] = []
+    tools = toolset("legacy", server, policies=policies, restartable=True, on_answer=answered.append)
+    agent = stoppable(tools)
+    messages, requests = await stop(agent)
+    (pending,) = pending_questions(requests)
+    assert pending.question.asks(Name)
+    assert [record.action for record in answered] == ["accept", "defer"]
+    with anyio.fail_after(10):
+        done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept({"name": "Ada"})}))
+    assert done.output == "refunded ORD-1 for Ada (True)"
+    assert len(answered) == 2
+
+
+async def test_an_older_connection_says_what_to_set() -> None:
+    with pytest.raises(UserError, match="pass `restartable=True` to the toolset"):
+        await stoppable(toolset("legacy", desk(), policies=[Defer()])).run("please")
+
+
+async def test_a_server_that_does_not_withdraw_its_question_gets_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("askback.toolsets.sessions.PATIENCE_WITH_SERVERS", 0.01)
+    server = fastmcp.FastMCP("stubborn")
+    errors: list[str] = []
+
+    @server.tool
+    async def refund(order: str, ctx: fastmcp.Context) -> str:
+        with anyio.CancelScope(shield=True):
+            try:
+                await ctx.elicit("Sure?", bool)
+            except Exception as error:
+                errors.append(str(error))
+        return "went on"
+
+    tools = toolset("legacy", server, policies=[Defer()], restartable=True)
+    async with tools:
+        await stop(stoppable(tools))
+        with anyio.fail_after(5):
+            while not errors:  # noqa: ASYNC110 - it is another's doing
+                await anyio.sleep(0.01)
+    assert errors == ["The call that caused this was given up"]
+
+
+async def test_background_tasks_cannot_be_stopped() -> None:
+    server = FastMCP("tasks")
+    server.add_extension(TasksExtension())
+
+    async def ask() -> Elicit[Sure]:
+        return Elicit("Sure?", Sure)
+
+    @server.tool(task=True)
+    async def refund(order: str, sure: Annotated[Sure, Resolve(ask)]) -> str:
+        return "never"
+
+    with pytest.raises(UserError, match="a background task does not end"):
+        await stoppable(toolset("auto", server, policies=[Defer()])).run("please")
+
+
+async def test_run_until_done_goes_through_any_number_of_stops() -> None:
+    asked: list[str] = []
+
+    async def ask(pending: PendingQuestion) -> Accept:
+        asked.append(pending.question.message)
+        return Accept({"ok": True} if pending.question.asks(Sure) else {"name": "Ada"})
+
+    agent = stoppable(toolset("auto", desk(), policies=[Defer()]))
+    assert (await run_until_done(agent, "please", ask=ask)).output == "refunded ORD-1 for Ada (True)"
+    assert asked == ["Sure about ORD-1?", "Whose?"]
+    declined = await run_until_done(agent, "please", ask=lambda pending: Decline())
+    assert declined.output.endswith("elicitation was decline")
+
+
+async def test_run_until_done_needs_somebody_for_the_rest() -> None:
+    from pydantic_ai import Tool
+
+    def transfer() -> str:
+        return "sent"
+
+    agent = stoppable([], ("transfer", {}), tools=[Tool(transfer, requires_approval=True)])
+    with pytest.raises(UserError, match="pass `others`"):
+        await run_until_done(agent, "please", ask=lambda pending: Decline())
+    done = await run_until_done(
+        agent, "please", ask=lambda pending: Decline(), others=lambda requests: requests.build_results(approve_all=True)
+    )
+    assert done.output == "sent"
+
+
+async def test_sampling_answered_before_a_stop_is_kept() -> None:
+    from mcp_types import (
+        CreateMessageResult,
+        CreateMessageResultWithTools,
+        ListRootsResult,
+        SamplingMessage,
+        TextContent,
+        Tool,
+    )
+
+    from askback import ListRoots, Sample
+
+    server = FastMCP("all kinds")
+    message = SamplingMessage(role="user", content=TextContent(text="Well?"))
+
+    async def sample() -> Sample:
+        return Sample([message], max_tokens=3)
+
+    async def sample_with_tools() -> Sample:
+        return Sample([message], max_tokens=3, tools=[Tool(name="x", input_schema={"type": "object"})])
+
+    async def roots() -> ListRoots:
+        return ListRoots()
+
+    async def ask() -> Elicit[Sure]:
+        return Elicit("Sure?", Sure)
+
+    @server.tool
+    async def refund(
+        order: str,
+        a: Annotated[CreateMessageResult, Resolve(sample)],
+        b: Annotated[CreateMessageResultWithTools, Resolve(sample_with_tools)],
+        c: Annotated[ListRootsResult, Resolve(roots)],
+        d: Annotated[Sure, Resolve(ask)],
+    ) -> str:
+        return f"{getattr(a.content, 'text', '')} {len(b.content_as_list)} {len(c.roots)} {d.ok}"
+
+    sampled: list[int] = []
+
+    def choose(ctx: Any, params: Any) -> str:
+        sampled.append(1)
+        return "test"
+
+    tools = toolset("auto", server, policies=[Defer()], sampling_from=choose, roots_from=lambda ctx: ["/a"])
+    agent = stoppable(tools)
+    messages, requests = await stop(agent)
+    (pending,) = pending_questions(requests)
+    done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept({"ok": True})}))
+    assert done.output == "success (no tool calls) 1 1 True"
+    assert len(sampled) == 2
+
+
+async def test_what_is_stored_is_small() -> None:
+    _, requests = await stop(stoppable(toolset("auto", desk(KEY), policies=[Defer()])))
+    (metadata,) = requests.metadata.values()
+    kept = metadata["askback"]
+    own = len(json.dumps(kept)) - sum(
+        len(json.dumps(kept[name])) for name in ("state", "questions", "answers", "arguments")
+    )
+    assert own < 1024
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@asynccontextmanager
+async def worker(key: str, ttl: float = 600) -> AsyncGenerator[str]:
+    port = free_port()
+    command = [sys.executable, "-m", "tests.stopping", "serve", f"{port}", key, f"{ttl}"]
+    async with await anyio.open_process(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        with anyio.fail_after(30):
+            while True:
+                try:
+                    stream = await anyio.connect_tcp("127.0.0.1", port)
+                    break
+                except OSError:
+                    await anyio.sleep(0.05)
+        await stream.aclose()
+        yield f"http://127.0.0.1:{port}/mcp"
+        process.terminate()
+
+
+async def process(*arguments: str) -> str:
+    command = [sys.executable, "-m", "tests.stopping", *arguments]
+    with anyio.fail_after(60):
+        ran = await anyio.run_process(command, check=False)
+    assert ran.returncode == 0, ran.stderr.decode()
+    return ran.stdout.decode().strip()
+
+
+async def test_across_processes_and_workers(tmp_path: Path) -> None:
+    file = str(tmp_path / "run.json")
+    async with worker(KEY) as one, worker(KEY) as two, worker("z" * 32) as forgetful:
+        assert await process("start", one, file) == "stopped: Sure about ORD-1?"
+        assert await process("resume", two, file) == "stopped: Whose?"
+        waiting = Path(file).read_text()
+        assert (await process("resume", one, file)).startswith("finished: refunded ORD-1 for process ")
+        Path(file).write_text(waiting)
+        # It has lost the key: the call starts over there, and nobody is asked anything again.
+        assert (await process("resume", forgetful, file)).startswith("finished: refunded ORD-1 for process ")
+
+
+async def test_across_processes_after_the_state_has_expired(tmp_path: Path) -> None:
+    file = str(tmp_path / "run.json")
+    async with worker(KEY, 0.2) as server:
+        assert await process("start", server, file) == "stopped: Sure about ORD-1?"
+        assert await process("resume", server, file) == "stopped: Whose?"
+        assert (await process("resume", server, file)).startswith("finished: refunded ORD-1 for process ")
