@@ -5,9 +5,9 @@ import json
 import logging
 import os
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
+import anyio
 from mcp.server.request_state import RequestStateSecurity
 from pydantic import BaseModel, TypeAdapter
 from pydantic_ai import Agent, DeferredToolRequests
@@ -79,18 +79,18 @@ async def main(command: str, *arguments: str) -> None:
         return
     url, file = arguments[:2]
     agent = stoppable(ResolverToolset(url, id="desk", policies=[Defer()]))
-    path = Path(file)
+    path = anyio.Path(file)
     if command == "start":
         result = await agent.run("please")
     else:
-        messages, requests = loaded(path.read_text())
+        messages, requests = loaded(await path.read_text())
         answers = {
             pending.id: Accept({"ok": True} if pending.question.asks(Sure) else {"name": f"process {os.getpid()}"})
             for pending in pending_questions(requests)
         }
         result = await agent.run(message_history=messages, deferred_tool_results=resume_with(requests, answers))
     if isinstance(result.output, DeferredToolRequests):
-        path.write_text(stored(result))
+        await path.write_text(stored(result))
         print("stopped:", *(pending.question.message for pending in pending_questions(result.output)))  # noqa: T201
     else:
         print("finished:", result.output)  # noqa: T201

@@ -1,10 +1,13 @@
 """Answers from the person at the terminal."""
 
 import json
+import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Any, TextIO, cast
+from weakref import WeakKeyDictionary
 
 import anyio
 from pydantic_ai import RunContext
@@ -18,6 +21,10 @@ from askback.agents.questions import Question
 CHOICES = "[a]ccept, [d]ecline or [c]ancel?"
 
 
+_turns: WeakKeyDictionary[TextIO, anyio.Lock] = WeakKeyDictionary()
+"""Whose turn it is at a terminal, whichever policy it is that asks there."""
+
+
 class Console:
     """A policy that asks whoever sits at the terminal, one question at a time.
 
@@ -27,16 +34,13 @@ class Console:
     def __init__(self, *, input: TextIO | None = None, output: TextIO | None = None) -> None:  # noqa: A002
         self._input = input
         self._output = output
-        self._turn: anyio.Lock | None = None
 
     async def __call__(self, ctx: RunContext[Any], question: Question) -> Answer | None:
         """Show an elicitation and read the answer."""
         source = self._input or sys.stdin
         if question.kind != "elicitation" or not source.isatty():
             return None
-        if self._turn is None:
-            self._turn = anyio.Lock()
-        async with self._turn:
+        async with _turns.setdefault(source, anyio.Lock()):
             return await _Conversation(source, self._output or sys.stdout).ask(question)
 
 
@@ -66,19 +70,23 @@ class _Conversation:
             return Cancel()
 
     def _show(self, question: Question) -> None:
-        self._screen.rule(f"{escape(question.tool)} of {escape(question.server or 'an unnamed server')} asks")
-        self._say(question.message)
+        asks = f"{_printable(question.tool)} of {_printable(question.server or 'an unnamed server')} asks"
+        self._screen.rule(escape(asks))
+        # A margin, so that nothing a server writes can be taken for a line of ours.
+        for line in question.message.splitlines():
+            self._say(f"  | {line}")
         if question.url is not None:
             self._say(f"It wants you to visit {question.url}")
         for name, field in _fields(question.schema):
-            self._screen.print(f"  [bold]{escape(name)}[/bold]  {escape(_describe(field))}")
+            description = escape(_printable(_describe(field)))
+            self._screen.print(f"  [bold]{escape(_printable(name))}[/bold]  {description}")
 
     async def _fill(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         content: dict[str, Any] = {}
         required = schema.get("required") or ()
         for name, field in _fields(schema):
             while True:
-                text = await self._read(f"{name}:")
+                text = await self._read(f"{_printable(name)}:")
                 if not text.strip() and ("default" in field or name not in required):
                     break
                 try:
@@ -101,27 +109,56 @@ class _Conversation:
             line = self._source.readline()
             group.cancel_scope.cancel()
 
-        async def wait_for_interrupt() -> None:
-            with anyio.open_signal_receiver(signal.SIGINT) as signals:
-                async for _ in signals:
-                    group.cancel_scope.cancel()
+        async def wait_for_interrupt(pipe: int) -> None:
+            await anyio.wait_readable(pipe)
+            group.cancel_scope.cancel()
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(wait_for_line)
-            group.start_soon(wait_for_interrupt)
+        with _interrupts() as pipe:
+            async with anyio.create_task_group() as group:
+                group.start_soon(wait_for_line)
+                if pipe is not None:
+                    group.start_soon(wait_for_interrupt, pipe)
         if not line:
             raise _InterruptedError
         return line.rstrip("\n")
 
     def _say(self, text: str) -> None:
-        # What a server writes is shown as it is: no markup of ours, and no control characters of its own.
-        printable = "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
-        self._screen.print(escape(printable))
+        self._screen.print(escape(_printable(text)))
+
+
+def _printable(text: str) -> str:
+    """What a server wrote, without what would move the cursor or change the screen."""
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
+@contextmanager
+def _interrupts() -> Generator[int | None]:
+    """A pipe that can be read from once Ctrl-C was pressed. None outside the main thread, which does not hear of it.
+
+    The handler that was there is put back: it is the application's, or its event loop's.
+    """
+    reading, writing = os.pipe()
+
+    def note(number: int, frame: object) -> None:
+        os.write(writing, b"!")
+
+    try:
+        before = signal.signal(signal.SIGINT, note)
+    except ValueError:
+        yield None
+    else:
+        try:
+            yield reading
+        finally:
+            signal.signal(signal.SIGINT, before)
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 def _fields(schema: Mapping[str, Any] | None) -> list[tuple[str, dict[str, Any]]]:
     properties = cast("dict[str, Any]", (schema or {}).get("properties") or {})
-    return [(name, field) for name, field in properties.items() if isinstance(field, dict)]
+    return list(properties.items())
 
 
 def _describe(field: Mapping[str, Any]) -> str:
@@ -178,5 +215,5 @@ def _parsed(text: str, field: Mapping[str, Any]) -> Any:
     if kind == "number":
         return float(text)
     if kind == "array":
-        return [each.strip() for each in text.split(",") if each.strip()]
+        return json.loads(text) if text.startswith("[") else [each.strip() for each in text.split(",") if each.strip()]
     return text

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import math
+import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import date, datetime
@@ -44,6 +46,31 @@ KEYWORDS = (
 """What is checked here. A `pattern` is not: a server could send one that takes for ever to match."""
 
 
+UNCHECKED = frozenset(
+    {
+        "$dynamicRef",
+        "$ref",
+        "allOf",
+        "contains",
+        "dependentRequired",
+        "dependentSchemas",
+        "else",
+        "if",
+        "maxProperties",
+        "minProperties",
+        "not",
+        "patternProperties",
+        "prefixItems",
+        "properties",
+        "propertyNames",
+        "then",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    }
+)
+"""What a field of a form cannot have: nothing here would check it."""
+
+
 class UnusableFormError(ValueError):
     """A form that nobody can be shown: no schema, or too large a one."""
 
@@ -53,7 +80,7 @@ class ContentError(ValueError):
 
 
 class FormCheck:
-    """Checks that a server's schemas are such, and no larger than a form can be.
+    """Checks that a server's schemas are forms: flat, no larger than a form can be, and checkable here.
 
     Servers ask the same again and again, so it remembers the latest that it found in order.
     """
@@ -77,16 +104,46 @@ class FormCheck:
             return
         if len(text) > MOST_CHARACTERS:
             raise UnusableFormError(f"its schema is longer than {MOST_CHARACTERS} characters")
-        properties = form.get("properties", {})
-        if not isinstance(properties, dict) or len(cast("dict[str, Any]", properties)) > MOST_PROPERTIES:
-            raise UnusableFormError(f"its schema has more than {MOST_PROPERTIES} properties, or none that can be read")
         try:
             Draft202012Validator.check_schema(form)
         except SchemaError as error:
             raise UnusableFormError(f"its schema is none: {error.message}") from None
+        _check_fields(form)
         self._in_order[text] = None
         if len(self._in_order) > MOST_REMEMBERED:
             self._in_order.popitem(last=False)
+
+
+def _check_fields(form: dict[str, Any]) -> None:
+    fields: dict[str, Any] = form.get("properties", {})
+    if len(fields) > MOST_PROPERTIES:
+        raise UnusableFormError(f"its schema has more than {MOST_PROPERTIES} properties")
+    if not set(form.get("required", ())) <= set(fields):
+        raise UnusableFormError("it requires a field that it does not have")
+    for name, field in fields.items():
+        if not isinstance(field, dict):
+            raise UnusableFormError(f"its field {name!r} is no schema of its own")
+        _check_field(name, cast("dict[str, Any]", field))
+
+
+def _check_field(name: str, field: dict[str, Any]) -> None:
+    parts: list[Any] = [field, field.get("items", {}), *field.get("oneOf", ()), *field.get("anyOf", ())]
+    if isinstance(parts[1], dict):
+        items = cast("dict[str, Any]", parts[1])
+        parts += [*items.get("oneOf", ()), *items.get("anyOf", ())]
+    for part in parts:
+        unchecked = set(cast("dict[str, Any]", part)) & UNCHECKED if isinstance(part, dict) else {"a bare boolean"}
+        if unchecked:
+            raise UnusableFormError(f"its field {name!r} has {', '.join(sorted(unchecked))}, which no form has")
+    names = field.get("enumNames")
+    if names is not None and (
+        not isinstance(names, list) or len(cast("list[Any]", names)) != len(field.get("enum", ()))
+    ):
+        raise UnusableFormError(f"its field {name!r} has not as many names as choices")
+    if field.get("default") is not None and not _FormValidator(field, format_checker=_FORMATS).is_valid(
+        field["default"]
+    ):
+        raise UnusableFormError(f"its field {name!r} has a default that does not fit it")
 
 
 def checked_content(content: object, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,10 +152,8 @@ def checked_content(content: object, schema: Mapping[str, Any]) -> dict[str, Any
     Raises:
         ContentError: If it does not fit the form.
     """
-    fields: dict[str, Any] = schema.get("properties", {})
-    filled: dict[str, Any] = {
-        name: field["default"] for name, field in fields.items() if isinstance(field, dict) and "default" in field
-    }
+    fields: dict[str, dict[str, Any]] = schema.get("properties", {})
+    filled = {name: field["default"] for name, field in fields.items() if field.get("default") is not None}
     filled |= _plain(content)
     error = next(iter(_FormValidator(schema, format_checker=_FORMATS).iter_errors(filled)), None)
     if error is not None:
@@ -111,7 +166,22 @@ def _plain(content: object) -> dict[str, Any]:
     is_dataclass = dataclasses.is_dataclass(content) and not isinstance(content, type)
     if not is_dataclass and not isinstance(content, BaseModel | Mapping):
         raise ContentError(f"a form takes a mapping, a pydantic model or a dataclass, not {type(content).__name__}")
-    return to_jsonable_python(content, by_alias=True)
+    try:
+        plain = to_jsonable_python(
+            dict(cast("Mapping[str, Any]", content)) if isinstance(content, Mapping) else content, by_alias=True
+        )
+    except (ValueError, RecursionError) as error:
+        raise ContentError(f"it is no JSON: {error}") from None
+    for name, value in plain.items():
+        if not _is_answer(value):
+            raise ContentError(f"{name}: a form takes texts, numbers, booleans and lists of texts")
+    return plain
+
+
+def _is_answer(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(isinstance(each, str) for each in cast("list[Any]", value))
+    return value is None or (isinstance(value, str | int | float) and (isinstance(value, str) or math.isfinite(value)))
 
 
 def _depth(value: Any, reached: int = 0) -> int:
@@ -134,20 +204,19 @@ _FORMATS = FormatChecker(formats=())
 
 @_FORMATS.checks("email")
 def _is_email(value: object) -> bool:
-    local, _, domain = value.rpartition("@") if isinstance(value, str) else ("x", "@", "x")
-    return bool(local and domain) and " " not in domain
+    return not isinstance(value, str) or re.fullmatch(r"[^@\s]+@[^@\s]+", value) is not None
 
 
-@_FORMATS.checks("uri")
+@_FORMATS.checks("uri", raises=ValueError)
 def _is_uri(value: object) -> bool:
-    return not isinstance(value, str) or bool(urlsplit(value).scheme)
+    return not isinstance(value, str) or (bool(urlsplit(value).scheme) and not re.search(r'[\s<>"{}|\\^`]', value))
 
 
 @_FORMATS.checks("date", raises=ValueError)
 def _is_date(value: object) -> bool:
-    return not isinstance(value, str) or bool(date.fromisoformat(value))
+    return not isinstance(value, str) or (len(value) == 10 and bool(date.fromisoformat(value)))
 
 
 @_FORMATS.checks("date-time", raises=ValueError)
 def _is_date_time(value: object) -> bool:
-    return not isinstance(value, str) or ("T" in value.upper() and bool(datetime.fromisoformat(value)))
+    return not isinstance(value, str) or datetime.fromisoformat(value).tzinfo is not None

@@ -3,7 +3,7 @@
 import copy
 import json
 import re
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from pydantic import BaseModel, Field
 from pydantic_ai import Agent, ModelRetry, RunContext, StructuredDict, ToolOutput, UnexpectedModelBehavior
@@ -16,8 +16,8 @@ from askback.agents.content import ContentError, checked_content
 from askback.agents.questions import Question
 
 SECRET = re.compile(
-    r"(?i)pass(word|wd|phrase|code)|secret|token|credential|api.?key|(access|private|signing|ssh|encryption).?key"
-    r"|card.?(number|no\b)|\bcard\b|\bcvv|\bcvc|\bpin\b|\bssn\b|\biban\b|otp\b|one.?time"
+    r"(?i)pass(word|wd|phrase|code)|\bpwd\b|secret|token|credential|\bkeys?\b|apikey|card.?(number|no\b)|\bcard\b"
+    r"|security code|\bcvv2?\b|\bcvc\b|\bpin\b|\bssn\b|\biban\b|\botp\b|one.?time"
 )
 
 INSTRUCTIONS = (
@@ -58,7 +58,7 @@ class FromModel:
     async def __call__(self, ctx: RunContext[Any], question: Question) -> Answer | None:
         """Answer a form that the conversation settles, decline one that it does not."""
         schema = question.schema
-        if schema is None or asks_for_secrets(schema) or (only_confirms(schema) and not self.consent):
+        if schema is None or asks_for_secrets(question) or (only_confirms(schema) and not self.consent):
             return None
         form = StructuredDict(
             {"type": "object", "properties": {}, **copy.deepcopy(schema)}, name="Answer", description="The answer"
@@ -93,25 +93,32 @@ class FromModel:
         return Decline() if isinstance(output, NotSettled) else Accept(output)
 
 
-class _Named(Protocol):
-    def get(self, key: str, /) -> Any: ...
-
-
-def asks_for_secrets(schema: dict[str, Any]) -> bool:
-    """Whether a form has a field that looks like a password, a token, a key or a card number."""
-    for name, field in schema.get("properties", {}).items():
-        words = name if not isinstance(field, dict) else f"{name} {cast('_Named', field).get('title') or ''}"
-        if SECRET.search(words.replace("_", " ")) or SECRET.search(words):
-            return True
-        if isinstance(field, dict) and cast("_Named", field).get("format") == "password":
-            return True
-    return False
+def asks_for_secrets(question: Question) -> bool:
+    """Whether a question, or a field of its form, looks as if it wanted a password, a token, a key or a card number."""
+    fields: dict[str, dict[str, Any]] = (question.schema or {}).get("properties", {})
+    words = [question.message]
+    for name, field in fields.items():
+        apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").replace("-", " ")
+        words += [name, apart, str(field.get("title", "")), str(field.get("description", ""))]
+    return any(SECRET.search(each) for each in words) or any(
+        each.get("format") == "password" for each in fields.values()
+    )
 
 
 def only_confirms(schema: dict[str, Any]) -> bool:
     """Whether a form asks for nothing but yes or no."""
-    fields = schema.get("properties", {}).values()
-    return all(isinstance(field, dict) and cast("_Named", field).get("type") == "boolean" for field in fields)
+    return all(_is_yes_or_no(field) for field in schema.get("properties", {}).values())
+
+
+def _is_yes_or_no(field: dict[str, Any]) -> bool:
+    kinds = field.get("type")
+    if kinds is not None:
+        return {kinds} <= {"boolean", "null"} if isinstance(kinds, str) else set(kinds) <= {"boolean", "null"}
+    values = field.get("enum") or ([field["const"]] if "const" in field else [])
+    if values:
+        return all(isinstance(value, bool) for value in values)
+    choices = field.get("anyOf") or field.get("oneOf") or ()
+    return bool(choices) and all(_is_yes_or_no(choice) for choice in choices)
 
 
 def _prompt(question: Question) -> str:

@@ -2,13 +2,15 @@
 
 import fnmatch
 import inspect
+import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import anyio
 from pydantic_ai import RunContext, UserError
-from pydantic_ai.exceptions import AgentRunError, ApprovalRequired, CallDeferred
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, RunCancelled, UsageLimitExceeded
 
 from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
 from askback.agents.questions import Kind, Mode, Question
@@ -20,7 +22,7 @@ Policy = Callable[[RunContext[DepsT], Question], Answer | Awaitable[Answer | Non
 
 ANSWERS = (Accept, Decline, Cancel, Defer)
 
-ENDS_THE_RUN = (AgentRunError, ApprovalRequired, CallDeferred, UserError)
+ENDS_THE_RUN = (UsageLimitExceeded, RunCancelled, ApprovalRequired, CallDeferred)
 """What a policy raises on behalf of the run: a limit, a cancellation, a stop. Anything else is a bug in it."""
 
 
@@ -52,6 +54,11 @@ async def first_answer(
                 answer = await answer
         except ENDS_THE_RUN:
             raise
+        except anyio.get_cancelled_exc_class():
+            # Either whoever asks has stopped waiting, or what the policy waited for was cancelled.
+            if anyio.current_effective_deadline() == -math.inf:
+                raise
+            raise PolicyError(name, question, "was cancelled") from None
         except Exception as error:
             raise PolicyError(name, question, f"raised {type(error).__name__}: {error}") from error
         if isinstance(answer, ANSWERS):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any, Literal, Self, cast
 
-from mcp.server.elicitation import render_elicitation_schema
 from mcp_types import CreateMessageRequestParams
 from pydantic import BaseModel, TypeAdapter
 from pydantic.dataclasses import dataclass
@@ -25,7 +24,7 @@ class Question:
 
     kind: Kind
     """Whether a person, a model or the directories are asked for."""
-    server: str | None
+    server: str | None = None
     """The toolset's `id`: whatever a server calls itself is not here."""
     tool: str
     """The tool's own name, without the prefixes of wrappers around its toolset."""
@@ -74,28 +73,38 @@ class Question:
 
 _ADAPTER = TypeAdapter(Question)
 
-WORDING = frozenset({"title", "description", "default", "$schema", "$defs", "additionalProperties", "enumNames"})
+WORDING = frozenset({"title", "description", "default", "$schema", "additionalProperties", "enumNames"})
 
 
 def _schema_of(model: type[Any]) -> dict[str, Any]:
-    if issubclass(model, BaseModel):
-        return render_elicitation_schema(model)
-    if is_dataclass(cast("object", model)):
+    if issubclass(model, BaseModel) or is_dataclass(cast("object", model)):
         return TypeAdapter[Any](model).json_schema()
     raise TypeError(f"asks() takes a pydantic model or a dataclass, not {model!r}")
 
 
 def _shape(schema: Any) -> Any:
-    """A schema without its wording, so that two that ask for the same compare equal."""
-    if isinstance(schema, Mapping):
-        fields = cast("Mapping[str, Any]", schema)
-        shape = {key: _shape(value) for key, value in fields.items() if key not in WORDING}
-        if isinstance(fields.get("properties"), Mapping):
-            # Field names are not wording, whatever they are.
-            properties: Mapping[str, Any] = fields["properties"]
-            shape["properties"] = {name: _shape(value) for name, value in properties.items()}
-            shape["required"] = sorted(fields.get("required") or ())
-        return shape
-    if isinstance(schema, list):
-        return [_shape(item) for item in cast("list[Any]", schema)]
-    return schema
+    """A form without its wording, so that two that ask for the same compare equal."""
+    form = cast("Mapping[str, Any]", schema)
+    definitions: Mapping[str, Any] = form.get("$defs", {})
+    fields: Mapping[str, Any] = form.get("properties", {})
+    shape = {key: value for key, value in form.items() if key not in WORDING and key != "$defs"}
+    return shape | {
+        "properties": {name: _field_shape(field, definitions) for name, field in fields.items()},
+        "required": sorted(form.get("required") or ()),
+    }
+
+
+def _field_shape(field: Any, definitions: Mapping[str, Any]) -> Any:
+    if isinstance(field, list):
+        return [_field_shape(each, definitions) for each in cast("list[Any]", field)]
+    if not isinstance(field, Mapping):
+        return field
+    given = cast("Mapping[str, Any]", field)
+    # Pydantic puts enumerations beside the form, and says that a field may be left out by admitting null.
+    name = str(given.get("$ref", "")).rpartition("/")[2]
+    if name in definitions:
+        given = definitions[name]
+    some = [each for each in given.get("anyOf", ()) if each != {"type": "null"}]
+    if len(some) == 1:
+        return _field_shape(some[0], definitions)
+    return {key: _field_shape(value, definitions) for key, value in given.items() if key not in WORDING}

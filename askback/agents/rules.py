@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_ai import RunContext
 
 from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
@@ -59,9 +59,9 @@ class _Rule(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     answer: Literal["accept", "decline", "cancel", "defer"]
-    content: dict[str, Any] | None = None
     kind: Kind = "elicitation"
     mode: Mode | None = None
+    content: dict[str, Any] | None = None
     tool: str | None = None
     server: str | None = None
     key: str | None = None
@@ -77,11 +77,23 @@ class _Rule(BaseModel):
             raise ValueError(f"not a regular expression: {error}") from None
         return value
 
-    @model_validator(mode="after")
-    def _has_content_only_to_accept(self) -> "_Rule":
-        if self.content is not None and self.answer != "accept":
-            raise ValueError(f"content goes with answer = 'accept', not with {self.answer!r}")
-        return self
+    @field_validator("mode", "content")
+    @classmethod
+    def _goes_with_the_rest(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.data.get("kind", "elicitation") != "elicitation":
+            raise ValueError("only questions to people have one")
+        if info.field_name == "content" and info.data.get("answer", "accept") != "accept":
+            raise ValueError(f"goes with answer = 'accept', not with {info.data['answer']!r}")
+        if info.field_name == "content" and info.data.get("mode") == "url":
+            raise ValueError("an address is accepted without content")
+        return value
+
+    @field_validator("kind")
+    @classmethod
+    def _can_be_answered_so(cls, value: str, info: ValidationInfo) -> str:
+        if value != "elicitation" and info.data.get("answer") == "accept":
+            raise ValueError(f"a {value} request cannot be accepted from a file")
+        return value
 
     def policy(self) -> when:
         given: dict[str, Answer] = {

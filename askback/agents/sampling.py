@@ -112,9 +112,12 @@ def _request_part(block: SamplingMessageContentBlock, tools: dict[str, str]) -> 
     if isinstance(block, ImageContent | AudioContent):
         return UserPromptPart([_binary(block)])
     if isinstance(block, ToolResultContent) and block.tool_use_id in tools:
-        texts = [part.text for part in block.content if isinstance(part, TextContent)]
         outcome: Literal["failed", "success"] = "failed" if block.is_error else "success"
-        content = block.structured_content if block.structured_content is not None else "\n".join(texts)
+        content: Any = block.structured_content
+        if content is None:
+            texts = [part.text for part in block.content if isinstance(part, TextContent)]
+            files = [_binary(part) for part in block.content if isinstance(part, ImageContent | AudioContent)]
+            content = [*texts, *files] if files else "\n".join(texts)
         return ToolReturnPart(tools[block.tool_use_id], content, tool_call_id=block.tool_use_id, outcome=outcome)
     raise SamplingError("a user's message has a tool's result without its call, or a tool's call")
 

@@ -1,5 +1,6 @@
 """Answering what a server asks, from the run that made it ask."""
 
+import copy
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -32,6 +33,7 @@ from mcp_types import (
 from opentelemetry.trace import INVALID_SPAN, Span
 from pydantic import FileUrl
 from pydantic_ai import ApprovalRequired, CustomEvent, RunContext, UserError
+from pydantic_ai.exceptions import AgentRunError, RunCancelled, UsageLimitExceeded
 from pydantic_ai.models import Model
 
 from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
@@ -64,6 +66,7 @@ CANNOT_STOP = (
 
 NOBODY = "(nobody)"
 TOO_LATE = "(answer_timeout)"
+TOO_LATE_RESULT = ElicitResult(action="cancel")
 UNUSABLE = "(unusable question)"
 BEFORE = "(refused before)"
 
@@ -209,6 +212,14 @@ class Answering:
         except Exception as error:
             raise call.failed(error) from error.__cause__
 
+    def has_handler_for(self, request: InputRequest) -> bool:
+        """Whether the application itself answers such a question, whoever caused it."""
+        if isinstance(request, ElicitRequest):
+            return self.handlers.elicitation is not None
+        return (
+            self.handlers.sampling if isinstance(request, CreateMessageRequest) else self.handlers.roots
+        ) is not None
+
     def _answered(self, call: Call, question: Question, response: ResponseT) -> ResponseT:
         if not isinstance(response, ErrorData):
             call.answered.append((question, response))
@@ -234,10 +245,10 @@ class Answering:
                 return result, "decline" if isinstance(result, ErrorData) else result.action, "elicitation_handler"
             return ElicitResult(action="decline"), "decline", NOBODY
 
-        result, action = await self._decided(call, question, decide, ElicitResult(action="cancel"))
+        result, action = await self._decided(call, question, decide, TOO_LATE_RESULT)
         if action == "defer":
             raise DeferredError(question)
-        if isinstance(result, ElicitResult) and action in ("decline", "cancel"):
+        if isinstance(result, ElicitResult) and action in ("decline", "cancel") and result is not TOO_LATE_RESULT:
             self._refusals.add(call, question, result)
         return result
 
@@ -274,8 +285,15 @@ class Answering:
             if callable(chosen) and not isinstance(chosen, Model):
                 choice = chosen(ctx, params)
                 chosen = await choice if isawaitable(choice) else choice
+            if not isinstance(cast("object", chosen), Model | str):
+                raise UserError(f"`sampling_from` gave {chosen!r}, which is no model")
             model = cast("Model | str", ctx.model if chosen == "run" else chosen)
-            return await sample(model, params, ctx), "accept", "sampling_from"
+            try:
+                return await sample(model, params, ctx), "accept", "sampling_from"
+            except (UsageLimitExceeded, RunCancelled):
+                raise
+            except AgentRunError as error:
+                raise SamplingError(f"the model failed: {error}") from error
         if self.handlers.sampling is not None:
             return await self.handlers.sampling(context, params), "accept", "sampling_handler"
         return None, "decline", NOBODY
@@ -287,7 +305,10 @@ class Answering:
             directories = self.roots_from(call.run.ctx)
             if isawaitable(directories):
                 directories = await directories
-            return _roots_result(directories), "accept", "roots_from"
+            try:
+                return _roots_result(directories), "accept", "roots_from"
+            except (TypeError, ValueError) as error:
+                raise UserError(f"`roots_from` gave {directories!r}, which are no directories: {error}") from None
         if self.handlers.roots is not None:
             return await self.handlers.roots(context), "accept", "roots"
         return None, "decline", NOBODY
@@ -363,7 +384,7 @@ def _question(server: str | None, call: Call, request: InputRequest, key: str | 
     known: dict[str, Any] = {
         "server": server,
         "tool": call.tool,
-        "arguments": dict(call.arguments),
+        "arguments": copy.deepcopy(dict(call.arguments)),
         "key": key,
         "round": number,
     }
@@ -400,13 +421,13 @@ def _elicit_result(answer: Answer, policy: str, question: Question) -> ElicitRes
 ACTIONS: dict[type, Action] = {Accept: "accept", Decline: "decline", Cancel: "cancel", Defer: "defer"}
 
 
-def _given(content: object, policy: str, question: Question) -> InputResponse:
+def _given(content: Any, policy: str, question: Question) -> InputResponse:
     """What a policy gave for a sampling or roots request, as its result."""
     if question.kind == "roots":
-        if isinstance(content, ListRootsResult):
-            return content
-        if isinstance(content, list | tuple):
-            return _roots_result(content)  # pyright: ignore[reportUnknownArgumentType]
+        try:
+            return content if isinstance(content, ListRootsResult) else _roots_result(content)
+        except (TypeError, ValueError):
+            pass
     elif isinstance(content, CreateMessageResult | CreateMessageResultWithTools):
         return content
     elif isinstance(content, str):
@@ -415,16 +436,19 @@ def _given(content: object, policy: str, question: Question) -> InputResponse:
 
 
 def _roots_result(directories: Directories) -> ListRootsResult:
-    return ListRootsResult(
-        roots=[
-            directory
-            if isinstance(directory, Root)
-            else Root(
-                uri=FileUrl(Path(directory).absolute().as_uri() if "://" not in str(directory) else str(directory))
-            )
-            for directory in directories
-        ]
-    )
+    """Directories, as the server is told of them.
+
+    Raises:
+        TypeError: If they are none.
+        ValueError: If one has an address that is no directory's.
+    """
+    if isinstance(directories, str):
+        raise TypeError("a list of directories is wanted, not a text")
+    return ListRootsResult(roots=[each if isinstance(each, Root) else Root(uri=_address(each)) for each in directories])
+
+
+def _address(directory: str | Path) -> FileUrl:
+    return FileUrl(str(directory) if "://" in str(directory) else Path(directory).absolute().as_uri())
 
 
 def _attributes(question: Question) -> dict[str, str | int]:
@@ -446,7 +470,15 @@ def _span(call: Call, name: str, attributes: Mapping[str, str | int]) -> Generat
         yield INVALID_SPAN
     else:
         tracer = call.run.ctx.tracer
-        with tracer.start_as_current_span(name, context=call.trace, attributes=dict(attributes)) as span:
+        # An error may repeat what was asked and answered.
+        shown = call.run.ctx.trace_include_content
+        with tracer.start_as_current_span(
+            name,
+            context=call.trace,
+            attributes=dict(attributes),
+            record_exception=shown,
+            set_status_on_exception=shown,
+        ) as span:
             yield span
 
 

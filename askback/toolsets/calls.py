@@ -1,6 +1,6 @@
 """Which call, of which run, a server's question belongs to."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -45,6 +45,18 @@ class Call:
     """What was asked and answered so far."""
     recorded: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """Answers given before the call was stopped or had to start over, by the fingerprint of what they answer."""
+
+    outer: "Call | None" = None
+    """The call whose question whoever makes this one is answering."""
+    asked: int = 0
+    """How many questions it has caused, outside rounds."""
+
+    def outwards(self) -> Iterator["Call"]:
+        """The calls that wait for this one, the nearest first."""
+        outer = self.outer
+        while outer is not None:
+            yield outer
+            outer = outer.outer
 
     def answers(self) -> dict[str, dict[str, Any]]:
         """All answers so far, as they are stored."""

@@ -31,7 +31,7 @@ from pydantic_ai import ApprovalRequired, UserError
 from pydantic_core import to_jsonable_python
 
 from askback.agents.suspension import Suspension
-from askback.toolsets.answering import Answering, DeferredError
+from askback.toolsets.answering import MOST_QUESTIONS, Answering, DeferredError
 from askback.toolsets.calls import Call, current_call, current_run_call
 
 ResultT = TypeVar("ResultT")
@@ -53,6 +53,8 @@ class AnsweringTransport(ClientTransport):
 
     def __getattr__(self, name: str) -> Any:
         """Whatever else there is to know of the transport inside: its address, its headers."""
+        if name == "_transport":
+            raise AttributeError(name)
         return getattr(self._transport, name)
 
     def __repr__(self) -> str:
@@ -91,8 +93,8 @@ class AnsweringSession(ClientSession):
     """A session that takes each question to the run whose call made the server ask it.
 
     Since 2026-07-28 questions come as the result of a call, and the session drives the rounds. Before, they come as
-    requests of their own, which nothing on the wire ties to a call: the context they arrive in does, or the fact that
-    only one call is under way. Where the context does not, calls are made one at a time.
+    requests of their own, which nothing on the wire ties to a call: the context they arrive in does. Where it does not,
+    calls are made one at a time.
     """
 
     answering: ClassVar[Answering]
@@ -182,8 +184,13 @@ class AnsweringSession(ClientSession):
     ) -> InputResponse | ErrorData:
         """Answer a question that the server sent by itself, or that has come with a prompt or a resource."""
         call = self._caused_by()
+        if call is None and self.answering.has_handler_for(request):
+            call = Call("", {}, None)
         if call is None:
             return ErrorData(code=INVALID_REQUEST, message="No call under way can have caused this request")
+        call.asked += 1
+        if call.asked > MOST_QUESTIONS * self.answering.max_rounds:
+            return ErrorData(code=INVALID_REQUEST, message="The call has asked too many questions")
         try:
             return await self.answering.answer(call, request, ctx)
         except ToolError as error:
@@ -220,7 +227,7 @@ class AnsweringSession(ClientSession):
 
     async def _under(self, call: Call, request: Callable[[], Awaitable[ResultT]]) -> ResultT:
         """Make a request, so that the questions it causes can be told to be its own."""
-        outer = current_call.get()
+        call.outer = current_call.get()
         token = current_call.set(call)
         if call.run is not None:
             call.run.last = call
@@ -229,7 +236,7 @@ class AnsweringSession(ClientSession):
                 return await request()
             if self.tells_calls_apart:
                 return await self._while_it_waits(call, request)
-            if outer is not None and outer in self._under_way:
+            if any(outer in self._under_way for outer in call.outwards()):
                 raise UserError(
                     "This connection carries one call at a time, and whoever answers a question of that call cannot "
                     "make another on it: use a second toolset"
@@ -263,9 +270,10 @@ class AnsweringSession(ClientSession):
             # No server sends requests here: the question came with a prompt or a resource, which no run asked for.
             return Call("", {}, None)
         call = current_call.get()
-        if call is not None and call in self._under_way:
-            return call
-        return self._under_way[0] if len(self._under_way) == 1 else None
+        if call is None and not self.tells_calls_apart and self._under_way:
+            # There is only ever one.
+            return self._under_way[0]
+        return call if call is not None and call in self._under_way else None
 
 
 def _says_state_is_refused(error: MCPError) -> bool:

@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypedDict, Unpack, cast
 
@@ -26,6 +27,7 @@ from fastmcp.client.transports import ClientTransport
 from mcp.client.session import ClientRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
+    INTERNAL_ERROR,
     CreateMessageRequestParams,
     ElicitRequest,
     ElicitRequestParams,
@@ -176,6 +178,7 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
         """The toolset for a run: a copy with a connection of its own where `auth` or `headers` depend on the run."""
         toolset = await super().for_run(ctx)
         if toolset is not self:
+            toolset._answering = replace(self._answering)
             toolset._install()
         return toolset
 
@@ -273,7 +276,10 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
 
         async def complete(context: ClientRequestContext, params: CreateMessageRequestParams) -> Any:
             assert self.sampling_model is not None
-            return await sample(self.sampling_model, params, None)
+            try:
+                return await sample(self.sampling_model, params, None)
+            except Exception as error:
+                return ErrorData(code=INTERNAL_ERROR, message=str(error))
 
         return complete
 

@@ -39,6 +39,7 @@ def question(**given: Any) -> Question:
 class Terminal:
     def __init__(self, master: int, source: Any) -> None:
         self.output = io.StringIO()
+        self.source = source
         self.console = Console(input=source, output=self.output)
         self._master = master
 
@@ -137,6 +138,7 @@ async def test_an_address_is_shown_and_accepted_without_content() -> None:
 async def test_ctrl_c_cancels_the_question() -> None:
     async with terminal() as at:
         answers: list[Any] = []
+        before = signal.getsignal(signal.SIGINT)
 
         async def run() -> None:
             answers.append(await at.console(None, question()))  # pyright: ignore
@@ -146,7 +148,50 @@ async def test_ctrl_c_cancels_the_question() -> None:
             await at.shows("ancel?")
             os.kill(os.getpid(), signal.SIGINT)
         assert answers == [Cancel()]
+        assert signal.getsignal(signal.SIGINT) is before
         assert "Cancelled." in at.output.getvalue()
+
+
+async def test_it_works_outside_the_main_thread() -> None:
+    async with terminal() as at:
+        answers: list[Any] = []
+
+        def elsewhere() -> None:
+            async def run() -> None:
+                answers.append(await at.console(None, question()))  # pyright: ignore
+
+            anyio.run(run)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.to_thread.run_sync, elsewhere)
+            await at.shows("ancel?")
+            await at.type("d")
+        assert answers == [Decline()]
+
+
+async def test_two_consoles_share_a_terminal() -> None:
+    async with terminal() as at:
+        other = Console(input=at.source, output=at.output)
+        answers: list[Any] = []
+
+        async def run(console: Console, message: str) -> None:
+            answers.append(await console(None, question(message=message, schema=None, mode="url")))  # pyright: ignore
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(run, at.console, "First?")
+            await at.shows("First?")
+            group.start_soon(run, other, "Second?")
+            await at.type("a")
+            await at.shows("Second?")
+            await at.type("d")
+        assert answers == [Accept(None), Decline()]
+
+
+async def test_choices_with_commas_can_be_given_as_json() -> None:
+    async with terminal() as at:
+        field = {"type": "array", "items": {"type": "string", "enum": ["a, b", "c"]}}
+        schema = {"type": "object", "properties": {"x": field}, "required": ["x"]}
+        assert await ask(at, question(schema=schema), "a", '["a, b", "c"]') == Accept({"x": ["a, b", "c"]})
 
 
 async def test_the_end_of_input_cancels_too() -> None:
@@ -174,11 +219,12 @@ async def test_questions_come_one_at_a_time() -> None:
 
 async def test_a_server_cannot_write_to_the_terminal_as_it_likes() -> None:
     async with terminal() as at:
-        await ask(
-            at, question(message="\x1b[2J[bold]Sure[/bold]?", schema={"type": "object", "properties": {"x": 3}}), "d"
-        )
-        assert "\x1b[2J" not in at.output.getvalue()
-        assert "?[2J[bold]Sure[/bold]?" in at.output.getvalue()
+        field = {"type": "string", "enum": ["\x1b[8mhid"], "description": "\x1b]0;title\x1b[1A"}
+        schema = {"type": "object", "properties": {"a\x1b[2J": field}}
+        await ask(at, question(message="\x1b[2J[bold]Sure[/bold]?\n--- pay of bank asks", schema=schema), "a", "")
+        assert "\x1b" not in at.output.getvalue()
+        assert "  | ?[2J[bold]Sure[/bold]?" in at.output.getvalue()
+        assert "  | --- pay of bank asks" in at.output.getvalue()
 
 
 async def test_without_a_terminal_it_has_no_opinion(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,6 +200,10 @@ def test_every_kind_of_content_is_mapped() -> None:
                 content=[
                     ToolResultContent(tool_use_id="1", content=[TextContent(text="a"), TextContent(text="b")]),
                     ToolResultContent(tool_use_id="2", content=[], structured_content={"y": 1}, is_error=True),
+                    ToolResultContent(
+                        tool_use_id="1",
+                        content=[TextContent(text="see"), ImageContent(data=PIXEL, mime_type="image/png")],
+                    ),
                 ],
             ),
             system_prompt="Be brief",
@@ -213,6 +217,7 @@ def test_every_kind_of_content_is_mapped() -> None:
     assert [(part.tool_name, part.content, part.outcome) for part in returns] == [
         ("zoom", "a\nb", "success"),
         ("crop", {"y": 1}, "failed"),
+        ("zoom", ["see", BinaryContent(b"pixel", media_type="image/png")], "success"),
     ]
 
 

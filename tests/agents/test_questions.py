@@ -1,6 +1,8 @@
 """Questions, and what can be said to them."""
 
 import dataclasses
+from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -61,7 +63,9 @@ SAMPLING = question(
 )
 
 
-@pytest.mark.parametrize("asked", [question(), SAMPLING, question(kind="roots", mode=None, schema=None, message="")])
+@pytest.mark.parametrize(
+    "asked", [question(), question(server=None), SAMPLING, question(kind="roots", mode=None, schema=None, message="")]
+)
 def test_a_question_goes_through_json_both_ways(asked: Question) -> None:
     assert Question.from_json(asked.to_json()) == asked
     with pytest.raises(ValidationError):
@@ -80,6 +84,26 @@ def test_a_question_asks_for_a_model_whatever_its_wording() -> None:
     assert not SAMPLING.asks(Scope)
     with pytest.raises(TypeError, match="takes a pydantic model or a dataclass"):
         question().asks(int)
+
+
+def test_enumerations_and_optional_fields_are_what_they_stand_for() -> None:
+    class Colour(Enum):
+        RED = "red"
+        BLUE = "blue"
+
+    class Painted(BaseModel):
+        colour: Colour
+        size: int | None = None
+
+    inlined = {
+        "type": "object",
+        "properties": {"colour": {"type": "string", "enum": ["red", "blue"]}, "size": {"type": "integer"}},
+        "required": ["colour"],
+    }
+    assert question(schema=inlined).asks(Painted)
+    other = {**inlined, "properties": {**inlined["properties"], "colour": {"$ref": "#/$defs/Colour"}}}  # pyright: ignore
+    other["$defs"] = {"Colour": {"type": "string", "enum": ["launch", "abort"]}}
+    assert not question(schema=other).asks(Painted)
 
 
 def test_a_field_may_be_called_like_a_keyword() -> None:
@@ -168,7 +192,16 @@ def test_rules_come_from_a_file(tmp_path: Any) -> None:
         ("[[rule]]\nanswer = 'accept'\nanwser = 1", "rule 1, key 'anwser': Extra inputs are not permitted"),
         ("[[rule]]\nanswer = 'decline'\n[[rule]]\ntool = 'x'", "rule 2, key 'answer': Field required"),
         ("[[rule]]\nanswer = 'maybe'", "rule 1, key 'answer': Input should be"),
-        ("[[rule]]\nanswer = 'decline'\ncontent = {}", "rule 1: Value error, content goes with answer = 'accept'"),
+        ("[[rule]]\nanswer = 'decline'\ncontent = {}", "rule 1, key 'content': Value error, goes with answer"),
+        ("[[rule]]\nanswer = 'accept'\nkind = 'roots'", "rule 1, key 'kind': Value error, a roots request cannot be"),
+        (
+            "[[rule]]\nanswer = 'decline'\nkind = 'sampling'\nmode = 'form'",
+            "rule 1, key 'mode': Value error, only questions",
+        ),
+        (
+            "[[rule]]\nanswer = 'accept'\nmode = 'url'\ncontent = {}",
+            "rule 1, key 'content': Value error, an address is",
+        ),
         ("[[rule]]\nanswer = 'decline'\nmessage = '('", "rule 1, key 'message': Value error, not a regular expression"),
         ("[[rules]]\nanswer = 'decline'", "key 'rule': Field required"),
         ("rule = []", "key 'rule': List should have at least 1 item"),
@@ -244,6 +277,14 @@ def test_content_that_fits_is_sent_with_its_defaults(content: dict[str, Any]) ->
         ({"time": "2026-11-18"}, "time"),
         ({"time": "T"}, "time"),
         ({"time": 3}, "time"),
+        ({"day": "20261118"}, "day"),
+        ({"time": "2026-11-18T10:00:00"}, "time"),
+        ({"mail": "a b@@c"}, "mail"),
+        ({"link": "http://[bad"}, "link"),
+        ({"link": "a:b c <>"}, "link"),
+        ({"age": float("nan")}, "age"),
+        ({"more": {"a": 1}}, "more"),
+        ({"more": [1]}, "more"),
     ],
 )
 def test_content_that_does_not_fit_names_the_field(content: dict[str, Any], field: str) -> None:
@@ -257,16 +298,38 @@ def test_a_missing_field_is_named_and_models_are_content_too() -> None:
         checked_content({}, schema)
     assert checked_content(ScopeAsDataclass(full=True), FORM) == {"full": True, "sku": "other"}
     assert checked_content(Scope(full=True), FORM) == {"full": True, "sku": "none"}
+    assert checked_content(MappingProxyType({"full": True}), FORM) == {"full": True}
+    assert checked_content({}, {"properties": {"x": {"type": "string", "default": None}}}) == {}
     with pytest.raises(ContentError, match="not ModelMetaclass"):
         checked_content(Scope, FORM)
+    circular: dict[str, Any] = {"full": True}
+    circular["x"] = circular
+    for content in ({"full": object()}, {"full": b"\xff"}, circular):
+        with pytest.raises(ContentError, match="it is no JSON"):
+            checked_content(content, FORM)
 
 
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
         (None, "no object"),
-        ({"properties": []}, "properties"),
+        ({"properties": []}, "its schema is none"),
         ({"properties": {"x": {"type": "nonsense"}}}, "its schema is none"),
+        ({"properties": {f"{n}": {} for n in range(101)}}, "more than 100 properties"),
+        ({"properties": {"x": {}}, "required": ["y"]}, "requires a field that it does not have"),
+        ({"properties": {"x": True}}, "'x' is no schema of its own"),
+        ({"properties": {"x": {"oneOf": [True]}}}, "a bare boolean"),
+        ({"properties": {"x": {"type": "array", "items": False}}}, "a bare boolean"),
+        (
+            {"properties": {"x": {"type": "array", "items": {"anyOf": [{"$ref": "#"}]}}}},
+            r"has \$ref, which no form has",
+        ),
+        ({"properties": {"x": {"$ref": "#/$defs/X"}}, "$defs": {"X": {}}}, r"has \$ref"),
+        ({"properties": {"x": {"allOf": [{"enum": ["a"]}]}}}, "has allOf"),
+        ({"properties": {"x": {"type": "object", "properties": {}}}}, "has properties"),
+        ({"properties": {"x": {"enum": ["a"], "enumNames": 5}}}, "not as many names as choices"),
+        ({"properties": {"x": {"enum": ["a"], "enumNames": []}}}, "not as many names as choices"),
+        ({"properties": {"x": {"type": "integer", "default": "x"}}}, "a default that does not fit"),
         ({"properties": {"x": [[[[[[[[[[[[[]]]]]]]]]]]]]}}, "nested too deeply"),
     ],
 )
@@ -299,21 +362,38 @@ def test_forms_in_order_are_remembered_within_bounds(monkeypatch: pytest.MonkeyP
         "private_key",
         "passphrase",
         "otp",
+        "pwd",
+        "creditCard",
+        "userPin",
+        "key",
+        "securityCode",
     ],
 )
 def test_secrets_are_recognised(field: str) -> None:
-    assert asks_for_secrets({"properties": {field: {"type": "string"}}})
-    assert asks_for_secrets({"properties": {"x": {"type": "string", "title": field}}})
+    spaced = field.replace("_", " ")
+    assert asks_for_secrets(question(schema={"properties": {field: {"type": "string"}}}))
+    assert asks_for_secrets(question(schema={"properties": {"x": {"type": "string", "title": spaced}}}))
+    assert asks_for_secrets(question(schema={"properties": {"x": {"type": "string", "description": f"Your {spaced}"}}}))
+    assert asks_for_secrets(question(message=f"Enter your {spaced}"))
 
 
 def test_other_fields_are_no_secrets() -> None:
     names = ("sku", "reason", "amount", "keyboard", "spinning", "discard", "postcard_text", "email")
-    assert not asks_for_secrets({"properties": {name: {"type": "string"} for name in names}})
-    assert asks_for_secrets({"properties": {"x": {"type": "string", "format": "password"}}})
-    assert not asks_for_secrets({"properties": {"x": 3}})
+    assert not asks_for_secrets(question(schema={"properties": {name: {"type": "string"} for name in names}}))
+    assert asks_for_secrets(question(schema={"properties": {"x": {"type": "string", "format": "password"}}}))
+    assert not asks_for_secrets(question(schema=None))
 
 
 def test_forms_that_only_confirm_are_recognised() -> None:
     assert only_confirms({"properties": {"a": {"type": "boolean"}, "b": {"type": "boolean"}}})
     assert only_confirms({})
+    for field in (
+        {"anyOf": [{"type": "boolean"}, {"type": "null"}]},
+        {"type": ["boolean", "null"]},
+        {"enum": [True, False]},
+        {"const": True},
+    ):
+        assert only_confirms({"properties": {"a": field}})
+    for field in ({"type": "string"}, {"enum": ["yes"]}, {"anyOf": [{"type": "string"}]}, {}, {"type": ["string"]}):
+        assert not only_confirms({"properties": {"a": field}})
     assert not only_confirms(FORM)

@@ -11,9 +11,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic import FileUrl
-from pydantic_ai import Agent, InstrumentationSettings, ModelRetry, RunContext, UsageLimits
+from pydantic_ai import Agent, InstrumentationSettings, ModelRetry, RunContext, UsageLimits, UserError
 from pydantic_ai.capabilities import Instrumentation
-from pydantic_ai.exceptions import UsageLimitExceeded
+from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
@@ -148,6 +148,7 @@ def misfits(ctx: RunContext[Any], question: Question) -> Accept:
         (returns_nonsense, "returned True, which is no answer"),
         (misfits, "accepted with content that does not fit (sku: "),
         (Accept(3), "accepted with content that does not fit (a form takes a mapping, a pydantic model or a dataclass"),
+        (Accept({"full": True, "x": {"y": 1}}), "accepted with content that does not fit (x: a form takes texts"),
     ],
 )
 async def test_a_policy_that_is_wrong_ends_the_run(generation: Generation, policy: Any, reason: str) -> None:
@@ -233,7 +234,7 @@ async def test_a_model_that_fails_outside_a_run_fails_the_call(generation: Gener
 
     tools = toolset(generation, sampling_model=FunctionModel(fails))
     async with tools:
-        with pytest.raises(Exception, match="no network|The client could not answer"):
+        with pytest.raises(Exception, match="no network"):
             await tools.direct_call_tool("judge", {"order": "x"})
 
 
@@ -444,6 +445,46 @@ async def test_a_policy_that_gives_nonsense_for_a_result_ends_the_run(generation
     tools = toolset(generation, policies=[gives], sampling_from="run", roots_from=lambda ctx: [])
     with pytest.raises(PolicyError, match="request with int"):
         await agent(tools, model).run("please")
+
+
+async def test_what_the_toolset_was_told_wrongly_is_said(generation: Generation) -> None:
+    for roots in ("/tmp", ["https://x/y"], [object()]):
+        tools = toolset(generation, roots_from=lambda ctx, roots=roots: roots)
+        with pytest.raises(UserError, match="`roots_from` gave"):
+            await agent(tools, BROWSE).run("please")
+    with pytest.raises(UserError, match="`sampling_from` gave 5, which is no model"):
+        await agent(toolset(generation, sampling_from=lambda ctx, params: 5), JUDGE).run("please")
+
+
+async def test_a_model_that_fails_fails_the_call_in_words(generation: Generation) -> None:
+    def fails(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        raise ModelHTTPError(503, "busy")
+
+    for options in ({"sampling_from": FunctionModel(fails)}, {"sampling_model": FunctionModel(fails)}):
+        output = (await agent(toolset(generation, **options), JUDGE).run("please")).output
+        assert "503" in output
+
+
+async def test_a_policy_may_do_what_it_likes_with_its_question(generation: Generation) -> None:
+    def redacts(ctx: RunContext[Any], question: Question) -> Accept:
+        question.arguments["order"] = "***"
+        return Accept({"full": True})
+
+    assert (await agent(toolset(generation, policies=[redacts])).run("please")).output.startswith("refunded ORD-1")
+
+
+async def test_spans_say_nothing_of_an_error_that_may_repeat_the_answer(generation: Generation) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    settings = InstrumentationSettings(tracer_provider=provider, include_content=False)
+    running = agent(toolset(generation, policies=[misfits]), capabilities=[Instrumentation(settings)])
+    with pytest.raises(PolicyError):
+        await running.run("please")
+    ours = [span for span in exporter.get_finished_spans() if span.name.startswith("answer ")]
+    assert ours
+    for span in ours:
+        assert span.events == ()
+        assert span.status.description is None
 
 
 @pytest.mark.parametrize(("model", "kind"), [(JUDGE, "sampling"), (BROWSE, "roots")])

@@ -1,5 +1,6 @@
 """A question is answered from the run that caused it, and from no other."""
 
+import asyncio
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ import anyio.lowlevel
 import fastmcp
 import pytest
 from fastmcp.client.transports import StdioTransport
+from fastmcp.server.middleware import Middleware
 from fastmcp.utilities.tests import asgi_server
 from mcp.shared.exceptions import MCPError
 from pydantic_ai import RunContext, UserError
@@ -18,6 +20,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from askback.agents import Accept, Decline, PolicyError, Question
 from askback.toolsets import ResolverToolset
+from askback.toolsets.calls import Call
 from tests.agency import agent, calls, desk
 from tests.conversation import Generation
 
@@ -112,7 +115,7 @@ async def test_a_policy_that_calls_the_same_toolset_is_answered_or_refused(
 
         tools = ResolverToolset(client, id="desk", policies=[asks_around], tool_error_behavior="failed")
         if (connection, generation) == ("stdio", "legacy"):
-            with pytest.raises(UserError, match="carries one call at a time"):
+            with pytest.raises(PolicyError, match="carries one call at a time"):
                 await agent(tools).run("please")
         else:
             assert (await agent(tools).run("please")).output == "refunded ORD-1, full=True, sku=x declined"
@@ -166,7 +169,7 @@ async def test_nobody_means_no_everywhere(connection: Connection, generation: Ge
 async def test_a_request_that_no_call_can_have_caused_is_refused() -> None:
     server = fastmcp.FastMCP("talkative")
     sessions: list[Any] = []
-    waiting = [anyio.Event(), anyio.Event()]
+    waiting = [anyio.Event()]
     go = anyio.Event()
 
     @server.tool
@@ -184,21 +187,133 @@ async def test_a_request_that_no_call_can_have_caused_is_refused() -> None:
         return Accept({})
 
     tools = ResolverToolset(fastmcp.Client(server, mode="legacy"), policies=[policy])
+    refused = pytest.raises(MCPError, match="No call under way can have caused this request")
     async with tools, anyio.create_task_group() as group:
         group.start_soon(agent(tools, calls(("refund", {"order": "0"}))).run, "please")
         await waiting[0].wait()
-        # One call is under way, so it can only be that one's.
-        assert (await sessions[0].elicit_form("Whose?", schema)).action == "accept"
-        group.start_soon(agent(tools, calls(("refund", {"order": "1"}))).run, "please")
-        await waiting[1].wait()
-        with pytest.raises(MCPError, match="No call under way can have caused this request"):
+        # It is under way, but did not send this.
+        with refused:
             await sessions[0].elicit_form("Whose?", schema)
         go.set()
-        while tools.client.session._under_way:  # pyright: ignore
-            await anyio.lowlevel.checkpoint()
-        with pytest.raises(MCPError, match="No call under way can have caused this request"):
-            await sessions[0].elicit_form("Whose?", schema)
-    assert asked == ["0"]
+    assert asked == []
+
+
+async def test_what_a_call_asks_after_its_end_is_nobody_elses(generation: Generation) -> None:
+    server = fastmcp.FastMCP("late")
+    late: list[Any] = []
+    under_way, go = anyio.Event(), anyio.Event()
+
+    @server.tool
+    async def refund(order: str, ctx: fastmcp.Context) -> str:
+        async def later() -> None:
+            await under_way.wait()
+            try:
+                late.append(await session.elicit_form("Whose?", {"type": "object", "properties": {}}))
+            except Exception as error:
+                late.append(str(error))
+            go.set()
+
+        session = ctx.session
+        background.start_soon(later)
+        return "started"
+
+    @server.tool
+    async def slow(order: str) -> str:
+        under_way.set()
+        await go.wait()
+        return "done"
+
+    tools = ResolverToolset(fastmcp.Client(server, mode="legacy"), policies=[Accept({})])
+    with anyio.fail_after(10):
+        async with tools, anyio.create_task_group() as background:
+            assert (await agent(tools).run("please")).output == "started"
+            assert (await agent(tools, calls(("slow", {"order": "x"}))).run("please")).output == "done"
+    assert late == ["No call under way can have caused this request"]
+    del generation
+
+
+async def test_the_applications_own_roots_need_no_call() -> None:
+    server = fastmcp.FastMCP("curious")
+    roots: list[Any] = []
+
+    class Asks(Middleware):
+        async def on_list_tools(self, context: Any, call_next: Any) -> Any:
+            session: Any = context.fastmcp_context.session
+            roots.append([str(root.uri) for root in (await session.list_roots()).roots])
+            return await call_next(context)
+
+    server.add_middleware(Asks())
+    with pytest.warns(Warning, match="roots capability is deprecated"):
+        async with ResolverToolset(fastmcp.Client(server, mode="legacy"), roots=["file:///data"]) as tools:
+            await tools.list_tools()
+    assert roots == [["file:///data"]]
+
+
+async def test_a_chain_of_policies_that_comes_back_is_refused() -> None:
+    async with client_over("stdio", "legacy") as client:
+
+        async def calls_the_first(ctx: RunContext[Any], question: Question) -> Accept:
+            return Accept({"full": True, "sku": (await first.direct_call_tool("plain", {"order": "x"}))[:5]})
+
+        second = ResolverToolset(fastmcp.Client(desk), id="second", policies=[calls_the_first])
+
+        async def runs_the_second(ctx: RunContext[Any], question: Question) -> Accept:
+            return Accept({"full": True, "sku": (await agent(second).run("please")).output[:5]})
+
+        first = ResolverToolset(client, id="first", policies=[runs_the_second])
+        with anyio.fail_after(30), pytest.raises(PolicyError, match="carries one call at a time"):
+            await agent(first).run("please")
+
+
+def test_what_fails_outside_a_run_ends_none() -> None:
+    error = ValueError("oops")
+    assert Call("refund", {}, None).failed(error) is error
+
+
+async def test_a_call_cannot_ask_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("askback.toolsets.sessions.MOST_QUESTIONS", 2)
+    server = fastmcp.FastMCP("greedy")
+
+    @server.tool
+    async def refund(order: str, ctx: fastmcp.Context) -> str:
+        for _ in range(10):
+            await ctx.elicit("Again?", bool)
+        return "never"
+
+    tools = ResolverToolset(fastmcp.Client(server, mode="legacy"), policies=[Accept({"value": True})], max_rounds=2)
+    assert "The call has asked too many questions" in (await agent(tools).run("please")).output
+
+
+@EVERYWHERE
+async def test_a_policy_that_is_cancelled_ends_its_own_run_alone(
+    connection: Connection, generation: Generation
+) -> None:
+    outcomes: dict[str, Any] = {}
+    async with client_over(connection, generation) as client:
+
+        async def waits(ctx: RunContext[str], question: Question) -> Accept:
+            if ctx.deps == "bad":
+                raise asyncio.CancelledError
+            return Accept({"full": True})
+
+        tools = ResolverToolset(client, id="desk", policies=[waits])
+
+        async def run(name: str) -> None:
+            try:
+                outcomes[name] = (await agent(tools, deps_type=str).run("please", deps=name)).output
+            except PolicyError as error:
+                outcomes[name] = "was cancelled" in str(error)
+
+        async with tools:
+            async with anyio.create_task_group() as group:
+                for name in ("bad", "good"):
+                    group.start_soon(run, name)
+            await run("later")
+    assert outcomes == {
+        "bad": True,
+        "good": "refunded ORD-1, full=True, sku=",
+        "later": "refunded ORD-1, full=True, sku=",
+    }
 
 
 async def test_a_server_that_goes_on_after_a_policy_failed_is_left_alone(generation: Generation) -> None:

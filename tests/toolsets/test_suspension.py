@@ -4,7 +4,6 @@ import json
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -82,7 +81,7 @@ async def test_a_server_that_has_forgotten_is_called_from_the_start(lost: str) -
     )
     (pending,) = pending_questions(requests)
     assert pending.question.asks(Name)
-    time.sleep(0.1)
+    await anyio.sleep(0.1)
     nobody = Script({})
     another = server if lost == "expired" else desk("z" * 32)
     agent = stoppable(toolset("auto", another, policies=[nobody]))
@@ -264,6 +263,25 @@ async def test_answers_are_checked_when_they_are_given() -> None:
     with pytest.raises(ValueError, match="True is no answer"):
         resume_with(requests, {pending.id: True})  # pyright: ignore
     assert pending_questions(DeferredToolRequests(approvals=[ToolCallPart("x", {}, "1")])) == []
+
+
+async def test_an_address_can_wait_too() -> None:
+    from mcp_types import ElicitRequest, ElicitRequestURLParams, InputRequiredResult
+
+    server = fastmcp.FastMCP("visits")
+
+    @server.tool
+    async def refund(order: str, ctx: fastmcp.Context) -> Any:
+        if ctx.input_responses is None:
+            params = ElicitRequestURLParams(message="Pay?", url="https://example.com/pay", elicitation_id="1")
+            return InputRequiredResult(input_requests={"pay": ElicitRequest(params=params)})
+        return ctx.input_responses["pay"].action  # pyright: ignore
+
+    agent = stoppable(toolset("auto", server, policies=[Defer()]))
+    messages, requests = await stop(agent)
+    (pending,) = pending_questions(requests)
+    assert pending.question.url == "https://example.com/pay"
+    assert (await go_on(agent, messages, resume_with(requests, {pending.id: Accept()}))).output == "accept"
 
 
 @pytest.mark.parametrize(
@@ -517,9 +535,9 @@ async def test_across_processes_and_workers(tmp_path: Path) -> None:
     async with worker(KEY) as one, worker(KEY) as two, worker("z" * 32) as forgetful:
         assert await process("start", one, file) == "stopped: Sure about ORD-1?"
         assert await process("resume", two, file) == "stopped: Whose?"
-        waiting = Path(file).read_text()
+        waiting = await anyio.Path(file).read_text()
         assert (await process("resume", one, file)).startswith("finished: refunded ORD-1 for process ")
-        Path(file).write_text(waiting)
+        await anyio.Path(file).write_text(waiting)
         # It has lost the key: the call starts over there, and nobody is asked anything again.
         assert (await process("resume", forgetful, file)).startswith("finished: refunded ORD-1 for process ")
 

@@ -1,5 +1,6 @@
 """Everything an `MCPToolset` takes and does still works."""
 
+import copy
 import inspect
 import json
 import sys
@@ -84,6 +85,7 @@ async def test_a_prebuilt_client_keeps_its_mode_and_transport(generation: Genera
     assert client.transport.server is desk
     assert repr(client.transport) == repr(FastMCPTransport(desk))
     assert client.transport.get_session_id() is None
+    assert repr(copy.copy(client.transport)) == repr(FastMCPTransport(desk))
     assert (await agent(tools).run("please")).output.startswith("refunded")
     await client.close()
 
