@@ -96,13 +96,11 @@ class FromModel:
 def asks_for_secrets(question: Question) -> bool:
     """Whether a question, or a field of its form, looks as if it wanted a password, a token, a key or a card number."""
     fields: dict[str, dict[str, Any]] = (question.schema or {}).get("properties", {})
-    words = [question.message]
+    texts = [question.message]
     for name, field in fields.items():
-        apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").replace("-", " ")
-        words += [name, apart, str(field.get("title", "")), str(field.get("description", ""))]
-    return any(SECRET.search(each) for each in words) or any(
-        each.get("format") == "password" for each in fields.values()
-    )
+        texts += [name, *(str(field.get(key, "")) for key in ("title", "description", "format"))]
+    words = [re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]", " ", text) for text in texts]
+    return any(SECRET.search(each) for each in (*texts, *words))
 
 
 def only_confirms(schema: dict[str, Any]) -> bool:

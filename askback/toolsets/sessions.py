@@ -139,14 +139,16 @@ class AnsweringSession(ClientSession):
                 raise ToolError(f"The server's response to {name!r} is not one of the protocol's") from error
 
         call = Call(name, arguments or {}, current_run_call.get())
+        resumption = self._resumption(call)
+        if resumption is not None:
+            call.recorded = resumption.answers
+        if not self._goes_in_rounds:
+            return await self._under(call, partial(send, None, None))
 
         async def drive() -> CallToolResult | InputRequiredResult | Result:
             responses, state, rounds = input_responses, request_state, 0
-            resumption = self._resumption(call)
-            if resumption is not None:
-                call.recorded = resumption.answers
-                if resumption.round:
-                    responses, state, rounds = resumption.responses(), resumption.state, resumption.round
+            if resumption is not None and resumption.round:
+                responses, state, rounds = resumption.responses(), resumption.state, resumption.round
             while True:
                 try:
                     result = await send(responses, state)
@@ -262,8 +264,7 @@ class AnsweringSession(ClientSession):
 
     @property
     def _goes_in_rounds(self) -> bool:
-        version = self.protocol_version
-        return version is not None and version >= FIRST_VERSION_IN_ROUNDS
+        return (self.protocol_version or "") >= FIRST_VERSION_IN_ROUNDS
 
     def _caused_by(self) -> Call | None:
         if self._goes_in_rounds:
