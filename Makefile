@@ -34,6 +34,7 @@ lint: .venv/ready
 bench: .venv/ready
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.toolset
+	$(BIN)/python -m benchmarks.waiting
 
 # Writes the versions that are installed now, for everyone else.
 constraints: .venv/ready

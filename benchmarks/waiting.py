@@ -1,0 +1,132 @@
+"""What runs that wait for people cost: here and at the server, while they wait, and to store and read.
+
+`python -m benchmarks.waiting 10000` stops that many runs, and fails where something is held or a limit is passed.
+"""
+
+import asyncio
+import gc
+import json
+import statistics
+import sys
+import tempfile
+import time
+import tracemalloc
+from typing import Annotated, Any
+
+import anyio
+from pydantic import BaseModel, TypeAdapter
+from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from rich.console import Console
+from rich.table import Table
+
+from askback import Elicit, Resolve
+from askback.agents import Accept, Defer, pending_questions, resume_with
+from askback.integration import FastMCP
+from askback.toolsets import ResolverToolset
+from benchmarks.side_by_side import repeats
+
+REQUESTS = TypeAdapter(DeferredToolRequests)
+
+
+class Confirm(BaseModel):
+    """The form of the question."""
+
+    confirm: bool
+
+
+async def ask(title: str) -> Elicit[Confirm]:
+    """The question."""
+    return Elicit(f"Order {title}?", Confirm)
+
+
+mcp = FastMCP("Bookshop")
+
+
+@mcp.tool
+async def order(title: str, sure: Annotated[Confirm, Resolve(ask)]) -> str:
+    """A tool that waits for a person."""
+    return f"{title} {sure.confirm}"
+
+
+def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    """Call the tool, then say that it is done."""
+    if len(messages) == 1:
+        return ModelResponse(parts=[ToolCallPart("order", {"title": "Dune"})])
+    return ModelResponse(parts=[TextPart("done")])
+
+
+def store(messages: list[ModelMessage], requests: DeferredToolRequests) -> bytes:
+    """A waiting run, as a document."""
+    return ModelMessagesTypeAdapter.dump_json(messages) + b"\n" + REQUESTS.dump_json(requests)
+
+
+def read(document: bytes) -> tuple[list[ModelMessage], DeferredToolRequests]:
+    """A waiting run, from its document."""
+    messages, requests = document.split(b"\n")
+    return ModelMessagesTypeAdapter.validate_json(messages), REQUESTS.validate_json(requests)
+
+
+def overhead(requests: DeferredToolRequests) -> int:
+    """How many bytes are stored beyond the messages, questions, answers and the server's own state."""
+    (metadata,) = requests.metadata.values()
+    kept: dict[str, Any] = metadata["askback"]
+    given = sum(len(json.dumps(kept[name])) for name in ("questions", "answers", "state", "arguments"))
+    return len(json.dumps(metadata)) - given
+
+
+async def stop_many(count: int) -> dict[str, tuple[float, float]]:
+    """Stop `count` runs: each figure, and the most it may be."""
+    toolset = ResolverToolset[object](mcp, id="shop", policies=[Defer()])
+    agent = Agent(FunctionModel(model), toolsets=[toolset], output_type=[str, DeferredToolRequests])
+    stored: list[float] = []
+    loaded: list[float] = []
+    document = b""
+    with tempfile.TemporaryDirectory() as folder:
+        async with toolset:
+            # Until every cache of every library has its size.
+            for _ in range(300):
+                await agent.run("please")
+            gc.collect()
+            tasks = len(asyncio.all_tasks())
+            tracemalloc.start()
+            held = tracemalloc.get_traced_memory()[0]
+            for number in range(count):
+                result = await agent.run("please")
+                assert isinstance(result.output, DeferredToolRequests)
+                start = time.perf_counter()
+                document = store(result.all_messages(), result.output)
+                stored.append(time.perf_counter() - start)
+                start = time.perf_counter()
+                read(document)
+                loaded.append(time.perf_counter() - start)
+                await anyio.Path(folder, f"{number}.json").write_bytes(document)
+                del result
+            gc.collect()
+            figures = sum(map(sys.getsizeof, (stored, loaded, *stored, *loaded)))
+            growth = (tracemalloc.get_traced_memory()[0] - held - figures) / count
+            tracemalloc.stop()
+            waiting_tasks = len(asyncio.all_tasks()) - tasks
+            messages, requests = read(document)
+            (pending,) = pending_questions(requests)
+            results = resume_with(requests, {pending.id: Accept({"confirm": True})})
+            finished = await agent.run(message_history=messages, deferred_tool_results=results)
+            assert finished.output == "done"
+    return {
+        "tasks held": (waiting_tasks, 0),
+        "bytes of memory held, each": (growth, 100),
+        "µs to store one": (statistics.median(stored) * 1e6, 1000),
+        "µs to read one": (statistics.median(loaded) * 1e6, 1000),
+        "bytes beyond what it has to hold": (overhead(requests), 1024),
+    }
+
+
+if __name__ == "__main__":
+    count = repeats()
+    figures = asyncio.run(stop_many(count))
+    table = Table(f"{count} waiting runs", "measured", "at most")
+    for what, (measured, limit) in figures.items():
+        table.add_row(what, f"{measured:.0f}", f"{limit}")
+    Console().print(table)
+    sys.exit(any(measured > limit for measured, limit in figures.values()))
