@@ -84,37 +84,38 @@ async def stop_many(count: int) -> dict[str, tuple[float, float]]:
     loaded: list[float] = []
     document = b""
     with tempfile.TemporaryDirectory() as folder:
-        async with toolset:
-            # Until every cache of every library has its size.
-            for _ in range(300):
-                await agent.run("please")
-            gc.collect()
-            tasks = len(asyncio.all_tasks())
-            tracemalloc.start()
-            held = tracemalloc.get_traced_memory()[0]
-            for number in range(count):
-                result = await agent.run("please")
-                assert isinstance(result.output, DeferredToolRequests)
-                start = time.perf_counter()
-                document = store(result.all_messages(), result.output)
-                stored.append(time.perf_counter() - start)
-                start = time.perf_counter()
-                read(document)
-                loaded.append(time.perf_counter() - start)
-                await anyio.Path(folder, f"{number}.json").write_bytes(document)
-                del result
-            gc.collect()
-            figures = sum(map(sys.getsizeof, (stored, loaded, *stored, *loaded)))
-            growth = (tracemalloc.get_traced_memory()[0] - held - figures) / count
-            tracemalloc.stop()
-            waiting_tasks = len(asyncio.all_tasks()) - tasks
-            messages, requests = read(document)
-            (pending,) = pending_questions(requests)
-            results = resume_with(requests, {pending.id: Accept({"confirm": True})})
-            finished = await agent.run(message_history=messages, deferred_tool_results=results)
-            assert finished.output == "done"
+        # Until every cache of every library has its size.
+        for _ in range(300):
+            await agent.run("please")
+        gc.collect()
+        tasks = len(asyncio.all_tasks())
+        tracemalloc.start()
+        held = tracemalloc.get_traced_memory()[0]
+        for number in range(count):
+            result = await agent.run("please")
+            assert isinstance(result.output, DeferredToolRequests)
+            start = time.perf_counter()
+            document = store(result.all_messages(), result.output)
+            stored.append(time.perf_counter() - start)
+            start = time.perf_counter()
+            read(document)
+            loaded.append(time.perf_counter() - start)
+            await anyio.Path(folder, f"{number}.json").write_bytes(document)
+            del result
+        gc.collect()
+        figures = sum(map(sys.getsizeof, (stored, loaded, *stored, *loaded)))
+        growth = (tracemalloc.get_traced_memory()[0] - held - figures) / count
+        tracemalloc.stop()
+        waiting_tasks = len(asyncio.all_tasks()) - tasks
+        connections = int(toolset.client.is_connected())
+    messages, requests = read(document)
+    (pending,) = pending_questions(requests)
+    results = resume_with(requests, {pending.id: Accept({"confirm": True})})
+    finished = await agent.run(message_history=messages, deferred_tool_results=results)
+    assert finished.output == "done"
     return {
         "tasks held": (waiting_tasks, 0),
+        "connections held": (connections, 0),
         "bytes of memory held, each": (growth, 100),
         "µs to store one": (statistics.median(stored) * 1e6, 1000),
         "µs to read one": (statistics.median(loaded) * 1e6, 1000),

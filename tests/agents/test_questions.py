@@ -72,6 +72,21 @@ def test_a_question_goes_through_json_both_ways(asked: Question) -> None:
         Question.from_json('{"kind": "riddle"}')
 
 
+def test_a_fingerprint_stands_for_what_is_asked_and_not_for_when() -> None:
+    same = question(key="another", round=7)
+    assert same.fingerprint() == question().fingerprint()
+    for different in (
+        question(message="Another?"),
+        question(schema={**FORM, "required": []}),
+        question(tool="another"),
+        question(arguments={"order": "ORD-2"}),
+        question(server="another"),
+        question(mode="url", schema=None, url="https://example.com"),
+        SAMPLING,
+    ):
+        assert different.fingerprint() != question().fingerprint()
+
+
 def test_a_question_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         question().message = "Another?"  # pyright: ignore
