@@ -1,13 +1,10 @@
 """Answering what a server asks, from the run that made it ask."""
 
-import copy
 import time
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from inspect import isawaitable
-from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
 import anyio
@@ -17,44 +14,36 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CreateMessageRequest,
     CreateMessageRequestParams,
-    CreateMessageResult,
-    CreateMessageResultWithTools,
     ElicitRequest,
-    ElicitRequestFormParams,
     ElicitResult,
     ErrorData,
     InputRequest,
     InputRequiredResult,
     InputResponse,
-    ListRootsResult,
-    Root,
-    TextContent,
 )
-from opentelemetry.trace import INVALID_SPAN, Span
-from pydantic import FileUrl
-from pydantic_ai import ApprovalRequired, CustomEvent, RunContext, UserError
+from pydantic_ai import ApprovalRequired, RunContext, UserError
 from pydantic_ai.exceptions import AgentRunError, RunCancelled, UsageLimitExceeded
 from pydantic_ai.models import Model
 
-from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
-from askback.agents.content import ContentError, FormCheck, UnusableFormError, checked_content
-from askback.agents.policies import Policy, PolicyError, first_answer
+from askback.agents.answers import Accept
+from askback.agents.content import FormCheck, UnusableFormError
+from askback.agents.policies import Policy, first_answer
 from askback.agents.questions import Question
 from askback.agents.records import Action, AnswerRecord, OnAnswer, QuestionAnswered, QuestionAsked
 from askback.agents.sampling import SamplingError, sample
 from askback.agents.suspension import Suspension, recorded
 from askback.toolsets.calls import Call, current_call, current_run_call
+from askback.toolsets.refusals import Refusals
+from askback.toolsets.sight import attributes_of, emit, span_for
+from askback.toolsets.wire import ACTIONS, Directories, elicit_result, question_of, result_given, roots_result
 
 LONGEST_MESSAGE = 20_000
 MOST_QUESTIONS = 100
-MOST_RUNS = 1_000
-MOST_REFUSALS = 100
 
 SamplingChoice = Model | str
 SamplingFrom = (
     SamplingChoice | Callable[[RunContext[Any], CreateMessageRequestParams], SamplingChoice | Awaitable[SamplingChoice]]
 )
-Directories = Sequence[str | Path | Root]
 RootsFrom = Callable[[RunContext[Any]], Directories | Awaitable[Directories]]
 
 CANNOT_STOP = (
@@ -105,7 +94,7 @@ class Answering:
     server: Callable[[], str | None]
 
     def __post_init__(self) -> None:
-        self._refusals = _Refusals()
+        self._refusals = Refusals()
         self._check_form = FormCheck()
 
     async def answer_round(
@@ -140,7 +129,7 @@ class Answering:
                 failures[key] = error
                 group.cancel_scope.cancel()
 
-        with _span(call, f"answer round {number}", {"askback.round": number, "askback.questions": len(requests)}):
+        with span_for(call, f"answer round {number}", {"askback.round": number, "askback.questions": len(requests)}):
             async with anyio.create_task_group() as group:
                 for key, request in requests.items():
                     group.start_soon(answer, key, request)
@@ -197,7 +186,7 @@ class Answering:
         # Whoever answers has this call to answer, and none of its own: what they call in turn is no part of the run.
         current_call.set(call)
         current_run_call.set(None)
-        question = _question(self.server(), call, request, key, number)
+        question = question_of(self.server(), call, request, key, number)
         before = call.recorded.get(question.fingerprint()) if call.recorded else None
         if before is not None:
             return self._answered(call, question, recorded(question, before))
@@ -239,7 +228,7 @@ class Answering:
             answered = await first_answer(self.policies, call.run.ctx, question) if call.run is not None else None
             if answered is not None:
                 answer, policy = answered
-                return _elicit_result(answer, policy, question), ACTIONS[type(answer)], policy
+                return elicit_result(answer, policy, question), ACTIONS[type(answer)], policy
             if self.handlers.elicitation is not None:
                 result = await self.handlers.elicitation(context, request.params)
                 return result, "decline" if isinstance(result, ErrorData) else result.action, "elicitation_handler"
@@ -263,7 +252,11 @@ class Answering:
             if answered is not None:
                 answer, policy = answered
                 accepted = isinstance(answer, Accept)
-                return _given(answer.content, policy, question) if accepted else None, ACTIONS[type(answer)], policy
+                return (
+                    result_given(answer.content, policy, question) if accepted else None,
+                    ACTIONS[type(answer)],
+                    policy,
+                )
             if isinstance(request, CreateMessageRequest):
                 return await self._completion(call, request.params, context)
             return await self._roots(call, context)
@@ -306,7 +299,7 @@ class Answering:
             if isawaitable(directories):
                 directories = await directories
             try:
-                return _roots_result(directories), "accept", "roots_from"
+                return roots_result(directories), "accept", "roots_from"
             except (TypeError, ValueError) as error:
                 raise UserError(f"`roots_from` gave {directories!r}, which are no directories: {error}") from None
         if self.handlers.roots is not None:
@@ -329,9 +322,9 @@ class Answering:
     ) -> tuple[Any, Action]:
         """Decide within the time there is, and show what was asked and answered to whoever wants to see it."""
         run = call.run
-        await _emit(call, QuestionAsked(question=question))
+        await emit(call, QuestionAsked(question=question))
         started = time.perf_counter()
-        with _span(call, f"answer {question.kind}", _attributes(question)) as span:
+        with span_for(call, f"answer {question.kind}", attributes_of(question)) as span:
             result, action, policy = late, "cancel", TOO_LATE
             with anyio.move_on_after(self.answer_timeout):
                 result, action, policy = await decide()
@@ -340,7 +333,7 @@ class Answering:
                 span.set_attribute("askback.question.message", question.message)
                 span.set_attribute("askback.answer.content", str(getattr(result, "content", None)))
         if run is not None:
-            await _emit(call, QuestionAnswered(question=question, action=action, policy=policy))
+            await emit(call, QuestionAnswered(question=question, action=action, policy=policy))
             if self.on_answer is not None:
                 record = AnswerRecord(
                     question=question,
@@ -354,136 +347,3 @@ class Answering:
                 if isawaitable(seen):
                     await seen
         return result, action
-
-
-class _Refusals:
-    """What was declined or cancelled in a run, so that a model that tries again does not nag a person.
-
-    Of the latest runs only: there is no telling when a run is over.
-    """
-
-    def __init__(self) -> None:
-        self._by_run: OrderedDict[str, dict[str, ElicitResult]] = OrderedDict()
-
-    def of(self, call: Call, question: Question) -> ElicitResult | None:
-        refused = self._by_run.get(call.run.ctx.run_id or "") if call.run is not None else None
-        return refused.get(question.fingerprint()) if refused else None
-
-    def add(self, call: Call, question: Question, result: ElicitResult) -> None:
-        if call.run is None or call.run.ctx.run_id is None:
-            return
-        refused = self._by_run.setdefault(call.run.ctx.run_id, {})
-        self._by_run.move_to_end(call.run.ctx.run_id)
-        if len(refused) < MOST_REFUSALS:
-            refused[question.fingerprint()] = result
-        if len(self._by_run) > MOST_RUNS:
-            self._by_run.popitem(last=False)
-
-
-def _question(server: str | None, call: Call, request: InputRequest, key: str | None, number: int) -> Question:
-    known: dict[str, Any] = {
-        "server": server,
-        "tool": call.tool,
-        "arguments": copy.deepcopy(dict(call.arguments)),
-        "key": key,
-        "round": number,
-    }
-    if isinstance(request, CreateMessageRequest):
-        return Question(kind="sampling", message=_last_text(request.params), sampling=request.params, **known)
-    if not isinstance(request, ElicitRequest):
-        return Question(kind="roots", **known)
-    params = request.params
-    if isinstance(params, ElicitRequestFormParams):
-        known |= {"mode": "form", "schema": params.requested_schema}
-    else:
-        known |= {"mode": "url", "url": params.url}
-    return Question(kind="elicitation", message=params.message, **known)
-
-
-def _last_text(params: CreateMessageRequestParams) -> str:
-    texts = [
-        block.text for message in params.messages for block in message.content_as_list if isinstance(block, TextContent)
-    ]
-    return texts[-1] if texts else ""
-
-
-def _elicit_result(answer: Answer, policy: str, question: Question) -> ElicitResult:
-    if isinstance(answer, Accept):
-        if question.schema is None:
-            return ElicitResult(action="accept")
-        try:
-            return ElicitResult(action="accept", content=checked_content(answer.content, question.schema))
-        except ContentError as error:
-            raise PolicyError(policy, question, f"accepted with content that does not fit ({error})") from None
-    return ElicitResult(action="cancel" if isinstance(answer, Cancel) else "decline")
-
-
-ACTIONS: dict[type, Action] = {Accept: "accept", Decline: "decline", Cancel: "cancel", Defer: "defer"}
-
-
-def _given(content: Any, policy: str, question: Question) -> InputResponse:
-    """What a policy gave for a sampling or roots request, as its result."""
-    if question.kind == "roots":
-        try:
-            return content if isinstance(content, ListRootsResult) else _roots_result(content)
-        except (TypeError, ValueError):
-            pass
-    elif isinstance(content, CreateMessageResult | CreateMessageResultWithTools):
-        return content
-    elif isinstance(content, str):
-        return CreateMessageResult(role="assistant", content=TextContent(text=content), model=policy)
-    raise PolicyError(policy, question, f"accepted a {question.kind} request with {type(content).__name__}")
-
-
-def _roots_result(directories: Directories) -> ListRootsResult:
-    """Directories, as the server is told of them.
-
-    Raises:
-        TypeError: If they are none.
-        ValueError: If one has an address that is no directory's.
-    """
-    if isinstance(directories, str):
-        raise TypeError("a list of directories is wanted, not a text")
-    return ListRootsResult(roots=[each if isinstance(each, Root) else Root(uri=_address(each)) for each in directories])
-
-
-def _address(directory: str | Path) -> FileUrl:
-    return FileUrl(str(directory) if "://" in str(directory) else Path(directory).absolute().as_uri())
-
-
-def _attributes(question: Question) -> dict[str, str | int]:
-    known = {
-        "gen_ai.tool.name": question.tool,
-        "askback.question.kind": question.kind,
-        "askback.question.mode": question.mode,
-        "askback.question.server": question.server,
-        "askback.question.key": question.key,
-        "askback.round": question.round,
-    }
-    return {name: value for name, value in known.items() if value is not None}
-
-
-@contextmanager
-def _span(call: Call, name: str, attributes: Mapping[str, str | int]) -> Generator[Span]:
-    """A span of the run that a call belongs to."""
-    if call.run is None:
-        yield INVALID_SPAN
-    else:
-        tracer = call.run.ctx.tracer
-        # An error may repeat what was asked and answered.
-        shown = call.run.ctx.trace_include_content
-        with tracer.start_as_current_span(
-            name,
-            context=call.trace,
-            attributes=dict(attributes),
-            record_exception=shown,
-            set_status_on_exception=shown,
-        ) as span:
-            yield span
-
-
-async def _emit(call: Call, event: CustomEvent) -> None:
-    """Show an event in the agent's stream, where there is one."""
-    if call.run is not None:
-        with suppress(UserError):
-            await call.run.ctx.emit(event)

@@ -216,8 +216,8 @@ def asking_twice() -> FastMCP[Any]:
 
 
 async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("askback.toolsets.answering.MOST_REFUSALS", 1)
-    monkeypatch.setattr("askback.toolsets.answering.MOST_RUNS", 1)
+    monkeypatch.setattr("askback.toolsets.refusals.MOST_REFUSALS", 1)
+    monkeypatch.setattr("askback.toolsets.refusals.MOST_RUNS", 1)
     policy = Script({"": Decline()})
     tools = toolset("auto", policies=[policy])
     model = calls(("refund", {"order": "A"}), ("refund", {"order": "B"}))
