@@ -54,7 +54,10 @@ class Question:
 
     def fingerprint(self) -> str:
         """Stands for what is asked, by which tool of which server, called with what: not for when it is asked."""
-        asked = _ADAPTER.dump_python(self, mode="json", by_alias=True, exclude={"key", "round"})
+        asked: dict[str, Any] = _ADAPTER.dump_python(self, mode="json", by_alias=True, exclude={"key", "round"})
+        if self.schema is not None:
+            # Only older connections carry the title of a whole form.
+            asked["schema"] = {name: value for name, value in asked["schema"].items() if name != "title"}
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:32]
 
     def to_json(self) -> str:

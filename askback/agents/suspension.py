@@ -4,8 +4,10 @@ A policy that answers `Defer()` stops the tool call with Pydantic AI's own defer
 metadata, so whoever stores the run's messages and its `DeferredToolRequests` can go on later, and elsewhere.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from inspect import isawaitable
 from typing import Any, Literal, Self, TypeVar, cast
 
@@ -14,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 from pydantic_ai import Agent, AgentRunResult, DeferredToolRequests, DeferredToolResults, ToolApproved, UserError
 from pydantic_ai.messages import UserContent
+from pydantic_core import to_jsonable_python
 
 from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
 from askback.agents.content import ContentError, checked_content
@@ -50,39 +53,79 @@ class PendingQuestion:
 _PENDING = TypeAdapter(PendingQuestion)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """An answer that was given, and to what."""
+
+    fingerprint: str
+    key: str | None = None
+    response: dict[str, Any]
+
+    def answers(self, question: Question) -> bool:
+        """Whether it is the answer to just this question; connections before 2026-07-28 know no keys."""
+        same_key = self.key is None or question.key is None or self.key == question.key
+        return same_key and self.fingerprint == question.fingerprint()
+
+
+@dataclass(kw_only=True)
+class Asked:
+    """A question of a stopped call. What the call was made with is not kept with it: it may hold secrets."""
+
+    question: Question
+    fingerprint: str
+    response: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, question: Question, response: InputResponse | None = None) -> "Asked":
+        """A question that was asked just now, and its answer if there is one."""
+        kept = replace(question, arguments={})
+        return cls(question=kept, fingerprint=question.fingerprint(), response=response and wire(response))
+
+
 @dataclass(kw_only=True)
 class Suspension:
     """A call that is over until somebody makes it again, with the answers."""
 
     version: Literal[1] = 1
-    server: str | None
+    server: str
     tool: str
-    arguments: dict[str, Any]
+    arguments: str
+    """A salted digest of what the call was made with, which a hook may have put secrets into."""
     round: int
     """How many rounds the call has taken; 0 where it starts over."""
-    state: str | None
+    state: str | None = None
     """The server's own, to be sent back as it is."""
-    questions: dict[str, Question]
+    questions: dict[str, Asked]
     """What the round asks, by the server's keys."""
-    answers: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
-    """The answers to this and all earlier rounds, by the fingerprint of what they answer."""
+    given: list[Given] = field(default_factory=list[Given])
+    """The answers of earlier rounds, in their order."""
 
-    def missing(self) -> dict[str, Question]:
-        """The questions that have no answer yet."""
-        return {key: asked for key, asked in self.questions.items() if asked.fingerprint() not in self.answers}
+    def is_of(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether the call was made with these arguments."""
+        return self.arguments == digest_of(arguments, self.arguments.partition(":")[0])
 
     def responses(self) -> dict[str, InputResponse]:
-        """The answers of the round, as they are sent."""
-        return {key: recorded(asked, self.answers[asked.fingerprint()]) for key, asked in self.questions.items()}
+        """The answers of the round, as they are sent; those that there are."""
+        return {
+            key: recorded(asked.question, asked.response)
+            for key, asked in self.questions.items()
+            if asked.response is not None
+        }
+
+    def all_given(self) -> list[Given]:
+        """Every answer so far, in the order in which it was asked for."""
+        return [
+            *self.given,
+            *(
+                Given(fingerprint=asked.fingerprint, key=asked.question.key, response=asked.response)
+                for asked in self.questions.values()
+                if asked.response is not None
+            ),
+        ]
 
     def to_metadata(self) -> dict[str, Any]:
         """What is stored with the run."""
-        stored = _SUSPENSION.dump_python(self, mode="json", by_alias=True, exclude_none=True)
-        # Each question would repeat what the call says already.
-        for asked in stored["questions"].values():
-            for known in ("server", "tool", "arguments"):
-                asked.pop(known, None)
-        return {METADATA: stored}
+        return {METADATA: _SUSPENSION.dump_python(self, mode="json", by_alias=True, exclude_none=True)}
 
     @classmethod
     def from_metadata(cls, metadata: object) -> "Suspension | None":
@@ -94,22 +137,37 @@ class Suspension:
         if not isinstance(metadata, Mapping) or METADATA not in metadata:
             return None
         stored = cast("dict[str, Any]", metadata[METADATA])
-        version = stored.get("version") if isinstance(cast("object", stored), Mapping) else None
-        if version != 1:
+        version: object = stored.get("version") if isinstance(cast("object", stored), Mapping) else None
+        if version != 1 or version is True:
             raise UserError(f"This run was stopped by another release of askback: its format is {version!r}, not 1")
         try:
-            known = {name: stored.get(name) for name in ("server", "tool", "arguments")}
-            questions = {key: {**asked, **known} for key, asked in stored["questions"].items()}
-            return _SUSPENSION.validate_python({"state": None, "server": None, **stored, "questions": questions})
-        except (ValidationError, KeyError, AttributeError, TypeError) as error:
+            suspension = _SUSPENSION.validate_python(stored)
+            suspension.responses()
+        except ValidationError as error:
             raise UserError("What was stored with this run is damaged") from error
+        return suspension
 
 
 _SUSPENSION = TypeAdapter(Suspension)
 
 
+def digest_of(arguments: Mapping[str, Any], salt: str) -> str:
+    """Stands for a call's arguments, and tells nothing of them."""
+    text = json.dumps(to_jsonable_python(dict(arguments)), sort_keys=True)
+    return f"{salt}:{hashlib.sha256(f'{salt}:{text}'.encode()).hexdigest()}"
+
+
+def wire(response: InputResponse) -> dict[str, Any]:
+    """A response as JSON."""
+    return response.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
 def recorded(question: Question, response: Mapping[str, Any]) -> InputResponse:
-    """A stored response to a question, as its own type."""
+    """A stored response to a question, as its own type.
+
+    Raises:
+        pydantic.ValidationError: If it is not one.
+    """
     if question.kind == "elicitation":
         return ElicitResult.model_validate(response)
     if question.kind == "roots":
@@ -121,14 +179,12 @@ def recorded(question: Question, response: Mapping[str, Any]) -> InputResponse:
 def pending_questions(requests: DeferredToolRequests) -> list[PendingQuestion]:
     """What a stopped run waits for, of all its tool calls. Approvals of the application's own are not among them.
 
+    A question's arguments are those that the model called the tool with.
+
     Raises:
         UserError: If the run was stopped by a release with another format.
     """
-    return [
-        PendingQuestion(id=f"{tool_call_id}/{key}", tool_call_id=tool_call_id, question=question)
-        for tool_call_id, suspension in _suspensions(requests).items()
-        for key, question in suspension.missing().items()
-    ]
+    return [pending for pending, _ in _open(requests)]
 
 
 def resume_with(requests: DeferredToolRequests, answers: Mapping[str, Answer]) -> DeferredToolResults:
@@ -141,20 +197,29 @@ def resume_with(requests: DeferredToolRequests, answers: Mapping[str, Answer]) -
         ValueError: If an answer is for none of these requests, or does not fit its question.
     """
     suspensions = _suspensions(requests)
-    open_questions = {pending.id: pending for pending in pending_questions(requests)}
+    open_questions = {pending.id: (pending, key) for pending, key in _open(requests)}
     unknown = sorted(set(answers) - set(open_questions))
     if unknown:
         raise ValueError(f"These answers are for no question of these requests: {', '.join(unknown)}")
     for question_id, answer in answers.items():
-        pending = open_questions[question_id]
-        response = _response(answer, pending)
-        if response is not None:
-            kept = suspensions[pending.tool_call_id].answers
-            kept[pending.question.fingerprint()] = response
+        pending, key = open_questions[question_id]
+        suspensions[pending.tool_call_id].questions[key].response = _response(answer, pending)
     return DeferredToolResults(
         approvals={tool_call_id: ToolApproved() for tool_call_id in suspensions},
         metadata={tool_call_id: suspension.to_metadata() for tool_call_id, suspension in suspensions.items()},
     )
+
+
+def _open(requests: DeferredToolRequests) -> Iterator[tuple[PendingQuestion, str]]:
+    """The questions without an answer, and the keys their servers know them by."""
+    arguments = {call.tool_call_id: call.args_as_dict() for call in requests.approvals}
+    for tool_call_id, suspension in _suspensions(requests).items():
+        for key, asked in suspension.questions.items():
+            if asked.response is None:
+                # A question reworded, or asked again, is another one, also to whoever still sees the old one.
+                question_id = f"{tool_call_id}/{suspension.round}/{asked.fingerprint[:12]}/{key}"
+                question = replace(asked.question, arguments=arguments[tool_call_id])
+                yield PendingQuestion(id=question_id, tool_call_id=tool_call_id, question=question), key
 
 
 def _suspensions(requests: DeferredToolRequests) -> dict[str, Suspension]:
@@ -186,7 +251,7 @@ async def run_until_done(
     prompt: str | Sequence[UserContent] | None = None,
     *,
     ask: Callable[[PendingQuestion], Answer | Awaitable[Answer]],
-    others: Callable[[DeferredToolRequests], DeferredToolResults] | None = None,
+    others: Callable[[DeferredToolRequests], DeferredToolResults | Awaitable[DeferredToolResults]] | None = None,
     **options: Any,
 ) -> AgentRunResult[OutputT]:
     """Run an agent through any number of stops, with a person at hand.
@@ -205,9 +270,11 @@ async def run_until_done(
         for pending in pending_questions(requests):
             answer = ask(pending)
             answers[pending.id] = await answer if isawaitable(answer) else answer
-        results = resume_with(requests, answers)
+        results = DeferredToolResults()
         if others is not None:
-            results.update(others(requests))
+            given = others(requests)
+            results = await given if isawaitable(given) else given
+        results.update(resume_with(requests, answers))
         if requests.remaining(results) is not None:
             raise UserError("The run waits for calls that ask no question: pass `others` to give their results")
         options |= {"message_history": result.all_messages(), "deferred_tool_results": results}

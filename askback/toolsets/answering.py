@@ -1,7 +1,8 @@
 """Answering what a server asks, from the run that made it ask."""
 
+import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from inspect import isawaitable
@@ -25,16 +26,16 @@ from pydantic_ai import ApprovalRequired, RunContext, UserError
 from pydantic_ai.exceptions import AgentRunError, RunCancelled, UsageLimitExceeded
 from pydantic_ai.models import Model
 
-from askback.agents.answers import Accept
+from askback.agents.answers import Accept, Defer
 from askback.agents.content import FormCheck, UnusableFormError
-from askback.agents.policies import Policy, first_answer
+from askback.agents.policies import Policy, PolicyError, first_answer
 from askback.agents.questions import Question
 from askback.agents.records import Action, AnswerRecord, OnAnswer, QuestionAnswered, QuestionAsked
 from askback.agents.sampling import SamplingError, sample
-from askback.agents.suspension import Suspension, recorded
+from askback.agents.suspension import Asked, Given, Suspension, digest_of
 from askback.toolsets.calls import Call, current_call, current_run_call
 from askback.toolsets.refusals import Refusals
-from askback.toolsets.sight import attributes_of, emit, span_for
+from askback.toolsets.sight import attributes_of, emit, shows_content, span_for
 from askback.toolsets.wire import ACTIONS, Directories, elicit_result, question_of, result_given, roots_result
 
 LONGEST_MESSAGE = 20_000
@@ -52,6 +53,8 @@ CANNOT_STOP = (
     "from the start, which repeats what the tool did before it asked. If that is harmless, pass `restartable=True` to "
     "the toolset"
 )
+
+NEEDS_ID = "A question was deferred, and its toolset has no `id` to be recognised by when the run goes on: give it one"
 
 NOBODY = "(nobody)"
 TOO_LATE = "(answer_timeout)"
@@ -113,22 +116,24 @@ class Answering:
             raise ToolError(
                 f"The server asked {len(requests)} questions at once; more than {MOST_QUESTIONS} are refused"
             )
+        questions = {key: question_of(self.server(), call, each, key, number) for key, each in requests.items()}
         responses: dict[str, InputResponse] = {}
-        deferred: dict[str, Question] = {}
+        deferred: set[str] = set()
         failures: dict[str, Exception] = {}
 
         async def answer(key: str, request: InputRequest) -> None:
             try:
-                response = await self.answer(call, request, context, key=key, number=number)
+                response = await self.answer(call, questions[key], request, context)
                 if isinstance(response, ErrorData):
                     raise MCPError.from_error_data(response)
                 responses[key] = response
-            except DeferredError as stop:
-                deferred[key] = stop.question
+            except DeferredError:
+                deferred.add(key)
             except Exception as error:
                 failures[key] = error
                 group.cancel_scope.cancel()
 
+        before = len(call.answered)
         with span_for(call, f"answer round {number}", {"askback.round": number, "askback.questions": len(requests)}):
             async with anyio.create_task_group() as group:
                 for key, request in requests.items():
@@ -137,25 +142,30 @@ class Answering:
             if key in failures:
                 raise failures[key]
         if deferred:
-            # The answers that there are stay with the questions that they are for.
-            answered = {asked.key: asked for asked, _ in call.answered if asked.round == number}
-            self.stop(call, {key: deferred.get(key) or answered[key] for key in requests}, state, number)
+            kept = {key: Asked.of(question, responses.get(key)) for key, question in questions.items()}
+            self.stop(call, kept, call.all_given(of_the_first=before), state, number)
         return responses
 
-    def stop(self, call: Call, questions: Mapping[str, Question], state: str | None, number: int) -> NoReturn:
+    def stop(
+        self, call: Call, questions: dict[str, Asked], given: list[Given], state: str | None, number: int
+    ) -> NoReturn:
         """Stop the call, and the run with it, until somebody has answered.
 
         Raises:
             ApprovalRequired: Pydantic AI's way to stop, with all that is needed to go on.
+            UserError: If the toolset has no `id` to be recognised by.
         """
+        server = self.server()
+        if server is None:
+            raise call.failed(UserError(NEEDS_ID))
         suspension = Suspension(
-            server=self.server(),
+            server=server,
             tool=call.tool,
-            arguments=dict(call.arguments),
+            arguments=digest_of(call.arguments, secrets.token_hex(8)),
             round=number,
             state=state,
-            questions=dict(questions),
-            answers=call.answers(),
+            questions=questions,
+            given=given,
         )
         raise call.failed(ApprovalRequired(metadata=suspension.to_metadata()))
 
@@ -164,17 +174,18 @@ class Answering:
         if not self.restartable:
             call.failed(UserError(CANNOT_STOP))
             return
-        with suppress(ApprovalRequired):
-            self.stop(call, {question.fingerprint(): question}, None, 0)
+        asked = Asked.of(question)
+        with suppress(ApprovalRequired, UserError):
+            self.stop(call, {asked.fingerprint: asked}, call.all_given(), None, 0)
+
+    async def answer_request(
+        self, call: Call, request: InputRequest, context: ClientRequestContext
+    ) -> InputResponse | ErrorData:
+        """Answer a question that has come as a request of its own, as `answer` does."""
+        return await self.answer(call, question_of(self.server(), call, request, None, 1), request, context)
 
     async def answer(
-        self,
-        call: Call,
-        request: InputRequest,
-        context: ClientRequestContext,
-        *,
-        key: str | None = None,
-        number: int = 1,
+        self, call: Call, question: Question, request: InputRequest, context: ClientRequestContext
     ) -> InputResponse | ErrorData:
         """Answer one question.
 
@@ -186,10 +197,9 @@ class Answering:
         # Whoever answers has this call to answer, and none of its own: what they call in turn is no part of the run.
         current_call.set(call)
         current_run_call.set(None)
-        question = question_of(self.server(), call, request, key, number)
-        before = call.recorded.get(question.fingerprint()) if call.recorded else None
+        before = call.replayed(question) if call.replay else None
         if before is not None:
-            return self._answered(call, question, recorded(question, before))
+            return self._answered(call, question, before)
         try:
             if isinstance(request, ElicitRequest):
                 response = await self._elicitation(call, question, request, context)
@@ -251,6 +261,8 @@ class Answering:
             answered = await first_answer(self.policies, call.run.ctx, question) if call.run is not None else None
             if answered is not None:
                 answer, policy = answered
+                if isinstance(answer, Defer):
+                    raise PolicyError(policy, question, f"deferred a {question.kind} request, which cannot wait")
                 accepted = isinstance(answer, Accept)
                 return (
                     result_given(answer.content, policy, question) if accepted else None,
@@ -329,7 +341,7 @@ class Answering:
             with anyio.move_on_after(self.answer_timeout):
                 result, action, policy = await decide()
             span.set_attributes({"askback.answer.action": action, "askback.answer.policy": policy})
-            if run is not None and run.ctx.trace_include_content:
+            if span.is_recording() and shows_content(call):
                 span.set_attribute("askback.question.message", question.message)
                 span.set_attribute("askback.answer.content", str(getattr(result, "content", None)))
         if run is not None:

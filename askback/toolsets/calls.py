@@ -11,7 +11,7 @@ from opentelemetry import context as otel
 from pydantic_ai import RunContext
 
 from askback.agents.questions import Question
-from askback.agents.suspension import Suspension
+from askback.agents.suspension import Given, Suspension, recorded, wire
 
 ErrorT = TypeVar("ErrorT", bound=BaseException)
 
@@ -41,11 +41,12 @@ class Call:
     """Where questions come while the request waits: what to give it up with."""
     trace: otel.Context | None = None
     """Where questions come while the request waits: what spans for them belong under."""
+    given: list[Given] = field(default_factory=list[Given])
+    """The answers given before the call was stopped."""
     answered: list[tuple[Question, InputResponse]] = field(default_factory=list[tuple[Question, InputResponse]])
-    """What was asked and answered so far."""
-    recorded: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
-    """Answers given before the call was stopped or had to start over, by the fingerprint of what they answer."""
-
+    """What was asked and answered since."""
+    replay: list[Given] = field(default_factory=list[Given])
+    """Where the call has to start over: the answers to give again, each once."""
     outer: "Call | None" = None
     """The call whose question whoever makes this one is answering."""
     asked: int = 0
@@ -58,10 +59,24 @@ class Call:
             yield outer
             outer = outer.outer
 
-    def answers(self) -> dict[str, dict[str, Any]]:
-        """All answers so far, as they are stored."""
-        given = {question.fingerprint(): wire(response) for question, response in self.answered}
-        return {**self.recorded, **given}
+    def all_given(self, *, of_the_first: int | None = None) -> list[Given]:
+        """Every answer so far, in the order in which it was asked for; of those since the stop, only the first ones."""
+        since = [
+            Given(fingerprint=question.fingerprint(), key=question.key, response=wire(response))
+            for question, response in self.answered[:of_the_first]
+        ]
+        return [*self.given, *since]
+
+    def start_over(self, given: list[Given]) -> None:
+        """Forget how far the call has come, but not what was answered."""
+        self.replay, self.given, self.answered = given, [], []
+
+    def replayed(self, question: Question) -> InputResponse | None:
+        """The answer that just this question had before the call had to start over."""
+        for index, given in enumerate(self.replay):
+            if given.answers(question):
+                return recorded(question, self.replay.pop(index).response)
+        return None
 
     def failed(self, error: ErrorT) -> ErrorT:
         """Give the request up, and end the run that it is made for, with `error`."""
@@ -70,11 +85,6 @@ class Call:
             if self.scope is not None:
                 self.scope.cancel()
         return error
-
-
-def wire(response: InputResponse) -> dict[str, Any]:
-    """A response as JSON."""
-    return response.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 current_run_call: ContextVar[RunCall | None] = ContextVar("askback_run_call", default=None)

@@ -28,7 +28,6 @@ from mcp_types import (
 from opentelemetry import context as otel
 from pydantic import ValidationError
 from pydantic_ai import ApprovalRequired, UserError
-from pydantic_core import to_jsonable_python
 
 from askback.agents.suspension import Suspension
 from askback.toolsets.answering import MOST_QUESTIONS, Answering, DeferredError
@@ -37,6 +36,7 @@ from askback.toolsets.calls import Call, current_call, current_run_call
 ResultT = TypeVar("ResultT")
 
 FIRST_VERSION_IN_ROUNDS = "2026-07-28"
+OTHER_ARGUMENTS = "was stopped with other arguments than it is resumed with: the answers are not for this call"
 PATIENCE_WITH_SERVERS = 5.0
 """How long a server may take to withdraw a question whose call was given up."""
 WAIT_BETWEEN_ROUNDS = 0.05
@@ -48,8 +48,12 @@ class AnsweringTransport(ClientTransport):
 
     def __init__(self, transport: ClientTransport, answering: Answering) -> None:
         self._transport = transport
-        self._answering = answering
         self.legacy_only = transport.legacy_only
+        self._session_class = type(
+            "AnsweringSession",
+            (AnsweringSession,),
+            {"answering": answering, "tells_calls_apart": isinstance(transport, TELLS_CALLS_APART)},
+        )
 
     def __getattr__(self, name: str) -> Any:
         """Whatever else there is to know of the transport inside: its address, its headers."""
@@ -67,12 +71,7 @@ class AnsweringTransport(ClientTransport):
         """Connect, as nobody: what the connection does by itself is no part of the run that happened to open it."""
         current_call.set(None)
         current_run_call.set(None)
-        session_class = type(
-            "AnsweringSession",
-            (AnsweringSession,),
-            {"answering": self._answering, "tells_calls_apart": isinstance(self._transport, TELLS_CALLS_APART)},
-        )
-        options = replace(transport_options or TransportOptions(), session_class=session_class)
+        options = replace(transport_options or TransportOptions(), session_class=self._session_class)
         async with self._transport.connect_session(transport_options=options, **session_kwargs) as session:
             yield session
 
@@ -139,25 +138,32 @@ class AnsweringSession(ClientSession):
                 raise ToolError(f"The server's response to {name!r} is not one of the protocol's") from error
 
         call = Call(name, arguments or {}, current_run_call.get())
+        if call.run is not None and call.run.failure is not None:
+            # The run is over: a hook that caught that must not go on in its name.
+            raise call.run.failure
         resumption = self._resumption(call)
-        if resumption is not None:
-            call.recorded = resumption.answers
         if not self._goes_in_rounds:
+            if resumption is not None:
+                call.start_over(resumption.all_given())
             return await self._under(call, partial(send, None, None))
 
         async def drive() -> CallToolResult | InputRequiredResult | Result:
-            responses, state, rounds = input_responses, request_state, 0
+            responses, state, rounds, starts = input_responses, request_state, 0, 1
             if resumption is not None and resumption.round:
                 responses, state, rounds = resumption.responses(), resumption.state, resumption.round
+                call.given = resumption.all_given()
+            elif resumption is not None:
+                call.start_over(resumption.all_given())
             while True:
                 try:
                     result = await send(responses, state)
                 except MCPError as error:
-                    if state is None or not _says_state_is_refused(error):
+                    if state is None or not _says_state_is_refused(error) or starts > self.answering.max_rounds:
                         raise
                     # The server has forgotten the call: it starts over, and nobody is asked the same again.
-                    call.recorded, responses, state = call.answers(), None, None
-                    result = await send(None, None)
+                    call.start_over(call.all_given())
+                    responses, state, rounds, starts = None, None, 0, starts + 1
+                    continue
                 if not isinstance(result, InputRequiredResult):
                     return result
                 rounds += 1
@@ -194,7 +200,7 @@ class AnsweringSession(ClientSession):
         if call.asked > MOST_QUESTIONS * self.answering.max_rounds:
             return ErrorData(code=INVALID_REQUEST, message="The call has asked too many questions")
         try:
-            return await self.answering.answer(call, request, ctx)
+            return await self.answering.answer_request(call, request, ctx)
         except ToolError as error:
             return ErrorData(code=INVALID_REQUEST, message=str(error))
         except DeferredError as stop:
@@ -213,17 +219,13 @@ class AnsweringSession(ClientSession):
             ApprovalRequired: If there are questions without an answer still.
             UserError: If the call is not the one that was stopped.
         """
-        if call.run is None or call.run.resumption is None:
+        resumption = call.run.resumption if call.run is not None else None
+        if call.run is None or resumption is None or resumption.tool != call.tool:
             return None
-        resumption, call.run.resumption = call.run.resumption, None
-        if (resumption.tool, resumption.arguments) != (call.tool, to_jsonable_python(call.arguments)):
-            raise call.failed(
-                UserError(
-                    f"The tool call was stopped as {resumption.tool!r} with {resumption.arguments}, and is resumed as "
-                    f"{call.tool!r} with {dict(call.arguments)}: the answers are not for this call"
-                )
-            )
-        if resumption.missing():
+        call.run.resumption = None
+        if not resumption.is_of(call.arguments):
+            raise call.failed(UserError(f"The tool call of {call.tool!r} {OTHER_ARGUMENTS}"))
+        if len(resumption.responses()) < len(resumption.questions):
             raise call.failed(ApprovalRequired(metadata=resumption.to_metadata()))
         return resumption
 

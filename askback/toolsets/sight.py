@@ -25,13 +25,16 @@ def attributes_of(question: Question) -> dict[str, str | int]:
 
 @contextmanager
 def span_for(call: Call, name: str, attributes: Mapping[str, str | int]) -> Generator[Span]:
-    """A span of the run that a call belongs to."""
-    if call.run is None:
+    """A span of the run that a call belongs to. Not every durable engine carries the run's tracer."""
+    tracer = None
+    if call.run is not None:
+        with suppress(UserError):
+            tracer = call.run.ctx.tracer
+    if tracer is None:
         yield INVALID_SPAN
     else:
-        tracer = call.run.ctx.tracer
         # An error may repeat what was asked and answered.
-        shown = call.run.ctx.trace_include_content
+        shown = shows_content(call)
         with tracer.start_as_current_span(
             name,
             context=call.trace,
@@ -40,6 +43,11 @@ def span_for(call: Call, name: str, attributes: Mapping[str, str | int]) -> Gene
             set_status_on_exception=shown,
         ) as span:
             yield span
+
+
+def shows_content(call: Call) -> bool:
+    """Whether the run's instrumentation includes what was said."""
+    return call.run is not None and call.run.ctx.trace_include_content
 
 
 async def emit(call: Call, event: CustomEvent) -> None:

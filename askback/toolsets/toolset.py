@@ -40,7 +40,7 @@ from mcp_types import (
 from pydantic import AnyUrl
 from pydantic_ai import RunContext, UserError
 from pydantic_ai.mcp import MCPHeadersFunc, MCPToolset, ProcessToolCallback, load_mcp_toolsets
-from pydantic_ai.messages import ToolReturnPart
+from pydantic_ai.messages import ToolCallPart, ToolReturnPart
 from pydantic_ai.models import Model
 from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, PrefixedToolset, ToolsetTool
@@ -203,6 +203,8 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
             current_run_call.reset(token)
         if run.failure is not None:
             raise run.failure
+        if run.resumption is not None:
+            raise UserError(f"The tool {run.resumption.tool!r} was stopped, and was not called when the run went on")
         return result
 
     def _resumption(self, ctx: RunContext[Any]) -> Suspension | None:
@@ -219,8 +221,7 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
                 f"The tool call was stopped by the toolset {resumption.server!r}, and is resumed by {self.id!r}: give "
                 "toolsets an `id` that stays the same"
             )
-        parts = [part for message in ctx.messages for part in message.parts]
-        if any(isinstance(part, ToolReturnPart) and part.tool_call_id == ctx.tool_call_id for part in parts):
+        if _has_result(ctx):
             raise UserError(f"The tool call {ctx.tool_call_id!r} has gone on already: the messages hold its result")
         return resumption
 
@@ -261,7 +262,7 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
         call = run.last if run is not None and run.last is not None else Call("", {}, None)
         request = ElicitRequest(params=params)
         try:
-            response = await self._answering.answer(call, request, cast("ClientRequestContext", context))
+            response = await self._answering.answer_request(call, request, cast("ClientRequestContext", context))
         except DeferredError:
             raise call.failed(UserError(CANNOT_STOP)) from None
         if isinstance(response, ErrorData):
@@ -300,6 +301,19 @@ def load_resolver_toolsets(
         toolset = ResolverToolset[Any](stock.client.transport, id=stock.id, policies=policies, **options)
         toolsets.append(toolset.prefixed(prefixed.prefix))
     return toolsets
+
+
+def _has_result(ctx: RunContext[Any]) -> bool:
+    """Whether the tool call's result stands behind it in the messages. Not every durable engine carries them."""
+    try:
+        messages = ctx.messages
+    except UserError:
+        return False
+    for message in reversed(messages):
+        for part in message.parts:
+            if isinstance(part, ToolReturnPart | ToolCallPart) and part.tool_call_id == ctx.tool_call_id:
+                return isinstance(part, ToolReturnPart)
+    return False
 
 
 def _check_has_no_handlers(client: Client[Any]) -> None:

@@ -292,6 +292,14 @@ async def test_an_address_can_wait_too() -> None:
         (lambda kept: {"version": 1}, "is damaged"),
         (lambda kept: {**kept, "questions": 3}, "is damaged"),
         (lambda kept: {**kept, "round": "x"}, "is damaged"),
+        (lambda kept: {**kept, "version": True}, "its format is True"),
+        (
+            lambda kept: {
+                **kept,
+                "questions": {k: {**q, "response": {"action": "yes"}} for k, q in kept["questions"].items()},
+            },
+            "is damaged",
+        ),
     ],
 )
 async def test_what_cannot_be_read_is_a_clear_error(damage: Any, reason: str) -> None:
@@ -431,10 +439,21 @@ async def test_run_until_done_needs_somebody_for_the_rest() -> None:
     agent = stoppable([], ("transfer", {}), tools=[Tool(transfer, requires_approval=True)])
     with pytest.raises(UserError, match="pass `others`"):
         await run_until_done(agent, "please", ask=lambda pending: Decline())
-    done = await run_until_done(
-        agent, "please", ask=lambda pending: Decline(), others=lambda requests: requests.build_results(approve_all=True)
+
+    async def approves(requests: DeferredToolRequests) -> DeferredToolResults:
+        return requests.build_results(approve_all=True)
+
+    for others in (approves, lambda requests: requests.build_results(approve_all=True)):
+        done = await run_until_done(agent, "please", ask=lambda pending: Decline(), others=others)
+        assert done.output == "sent"
+    both = stoppable(
+        toolset("auto", desk(), policies=[Defer()]),
+        ("transfer", {}),
+        ("refund", {"order": "1"}),
+        tools=[Tool(transfer, requires_approval=True)],
     )
-    assert done.output == "sent"
+    done = await run_until_done(both, "please", ask=lambda pending: Decline(), others=approves)
+    assert done.output.endswith("elicitation was decline")
 
 
 async def test_sampling_answered_before_a_stop_is_kept() -> None:
@@ -489,14 +508,216 @@ async def test_sampling_answered_before_a_stop_is_kept() -> None:
     assert len(sampled) == 2
 
 
-async def test_what_is_stored_is_small() -> None:
-    _, requests = await stop(stoppable(toolset("auto", desk(KEY), policies=[Defer()])))
+async def test_what_is_stored_is_small_and_holds_no_secret() -> None:
+    async def hook(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
+        return await call_tool(name, {"order": f"{args['order']} sk-SECRET {'x' * 10_000}"})
+
+    server = three_questions()
+    agent = stoppable(toolset("auto", server, policies=[Defer()], process_tool_call=hook))
+    result = await agent.run("please")
+    assert "sk-SECRET" not in stored(result)
+    messages, requests = loaded(stored(result))
     (metadata,) = requests.metadata.values()
     kept = metadata["askback"]
-    own = len(json.dumps(kept)) - sum(
-        len(json.dumps(kept[name])) for name in ("state", "questions", "answers", "arguments")
-    )
+    own = len(json.dumps(kept)) - sum(len(json.dumps(kept[name])) for name in ("state", "questions", "given"))
     assert own < 1024
+    pending = pending_questions(requests)
+    assert pending[0].question.arguments == {"order": "ORD-1"}
+    done = await go_on(agent, messages, resume_with(requests, {each.id: Accept({"name": "Ada"}) for each in pending}))
+    assert done.output.endswith(": Ada Ada Ada")
+
+
+async def test_questions_of_the_same_wording_keep_their_own_answers() -> None:
+    server = FastMCP("twins")
+
+    def asks() -> Any:
+        async def ask() -> Elicit[Name]:
+            return Elicit("Name?", Name)
+
+        return ask
+
+    first, second = asks(), asks()
+
+    async def ask_last(x: Annotated[Name, Resolve(first)], y: Annotated[Name, Resolve(second)]) -> Elicit[Sure]:
+        return Elicit("Sure?", Sure)
+
+    @server.tool
+    async def refund(
+        order: str,
+        x: Annotated[Name, Resolve(first)],
+        y: Annotated[Name, Resolve(second)],
+        sure: Annotated[Sure, Resolve(ask_last)],
+    ) -> str:
+        return f"from {x.name} to {y.name}"
+
+    agent = stoppable(toolset("auto", server, policies=[Defer()]))
+    messages, requests = await stop(agent)
+    one, two = pending_questions(requests)
+    partial = await go_on(agent, messages, resume_with(requests, {one.id: Accept({"name": "Ada"})}))
+    messages, requests = loaded(stored(partial))
+    assert [pending.id for pending in pending_questions(requests)] == [two.id]
+    last = await go_on(agent, messages, resume_with(requests, {two.id: Accept({"name": "Bob"})}))
+    messages, requests = loaded(stored(last))
+    (sure,) = pending_questions(requests)
+    # Another server object has another key: the call starts over.
+    results = resume_with(requests, {sure.id: Accept({"ok": True})})
+    assert (await go_on(agent, messages, results)).output == "from Ada to Bob"
+    (suspension,) = results.metadata.values()
+    suspension["askback"]["state"] = "v1.forgotten"
+    assert (await go_on(agent, messages, results)).output == "from Ada to Bob"
+
+
+async def test_a_question_asked_again_is_asked_again() -> None:
+    from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
+
+    server = fastmcp.FastMCP("pins")
+    form = ElicitRequestFormParams(
+        message="PIN?", requested_schema={"type": "object", "properties": {"pin": {"type": "string"}}}
+    )
+
+    @server.tool
+    async def refund(order: str, ctx: fastmcp.Context) -> Any:
+        response: Any = (ctx.input_responses or {}).get("pin")
+        if response is not None and response.content == {"pin": "42"}:
+            return "right"
+        return InputRequiredResult(input_requests={"pin": ElicitRequest(params=form)}, request_state="s")
+
+    guesses = iter(["1", "42"])
+    agent = stoppable(toolset("auto", server, policies=[Defer()]))
+    done = await run_until_done(agent, "please", ask=lambda pending: Accept({"pin": next(guesses)}))
+    assert done.output == "right"
+
+
+async def test_an_older_connection_gives_each_answer_once() -> None:
+    server = fastmcp.FastMCP("items")
+
+    @server.tool
+    async def refund(order: str, ctx: fastmcp.Context) -> str:
+        got: list[str] = []
+        while len(got) < 3:
+            got.append((await ctx.elicit("Next?", Name)).data.name)  # pyright: ignore
+        return " ".join(got)
+
+    names = iter(["a", "b", "c"])
+    agent = stoppable(toolset("legacy", server, policies=[Defer()], restartable=True))
+    done = await run_until_done(agent, "please", ask=lambda pending: Accept({"name": next(names)}))
+    assert done.output == "a b c"
+
+
+async def test_nothing_is_sent_in_the_name_of_a_run_that_stops(generation: Generation) -> None:
+    bodies: list[str] = []
+    server = desk()
+
+    @server.tool
+    async def other(order: str) -> str:
+        bodies.append("other")
+        return "other"
+
+    async def hook(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
+        try:
+            return await call_tool(name, args)
+        except BaseException:
+            return await call_tool("other", args)
+
+    await stop(stoppable(toolset(generation, server, policies=[Defer()], process_tool_call=hook, restartable=True)))
+    assert bodies == []
+
+
+async def test_a_hook_may_call_another_tool_first() -> None:
+    server = desk(KEY)
+    server.tool(lambda order: "checked", name="check")
+
+    async def hook(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
+        await call_tool("check", args)
+        return await call_tool(name, args)
+
+    agent = stoppable(
+        toolset("auto", server, policies=[when(Accept({"ok": True}), schema=Sure), Defer()], process_tool_call=hook)
+    )
+    done = await run_until_done(agent, "please", ask=lambda pending: Accept({"name": "Ada"}))
+    assert done.output == "refunded ORD-1 for Ada (True)"
+
+    async def forgets(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
+        return await call_tool("check", args)
+
+    messages, requests = await stop(stoppable(toolset("auto", server, policies=[Defer()])))
+    (pending,) = pending_questions(requests)
+    forgetful = stoppable(toolset("auto", server, policies=[Defer()], process_tool_call=forgets))
+    with pytest.raises(UserError, match="'refund' was stopped, and was not called when the run went on"):
+        await go_on(forgetful, messages, resume_with(requests, {pending.id: Accept({"ok": True})}))
+
+
+async def test_starting_over_takes_as_many_rounds_again() -> None:
+    policies = [when(Accept({"ok": True}), schema=Sure), Defer()]
+    messages, requests = await stop(stoppable(toolset("auto", desk(KEY), policies=policies, max_rounds=2)))
+    (pending,) = pending_questions(requests)
+    agent = stoppable(toolset("auto", desk("z" * 32), policies=[Decline()], max_rounds=2))
+    done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept({"name": "Ada"})}))
+    assert done.output == "refunded ORD-1 for Ada (True)"
+
+
+async def test_a_server_that_always_forgets_is_given_up() -> None:
+    server = desk(KEY, 1e-9)
+    agent = stoppable(toolset("auto", server, policies=[when(Accept({"ok": True}), schema=Sure)], max_rounds=2))
+    assert "Invalid or expired requestState" in (await agent.run("please")).output
+
+
+async def test_a_late_answer_to_an_old_wording_is_for_no_question() -> None:
+    messages, requests = await stop(stoppable(toolset("auto", desk(KEY), policies=[Defer()])))
+    (old,) = pending_questions(requests)
+    reworded = stoppable(toolset("auto", desk("z" * 32, wording="Certain"), policies=[Defer()]))
+    again = await go_on(reworded, messages, resume_with(requests, {old.id: Accept({"ok": True})}))
+    (new,) = pending_questions(again.output)
+    assert (new.question.message, new.id == old.id) == ("Certain about ORD-1?", False)
+    with pytest.raises(ValueError, match="for no question of these requests"):
+        resume_with(again.output, {old.id: Accept({"ok": True})})
+
+
+async def test_a_toolset_without_an_id_cannot_stop(generation: Generation) -> None:
+    with pytest.raises(UserError, match="has no `id` to be recognised by"):
+        await stoppable(toolset(generation, desk(), id=None, policies=[Defer()], restartable=True)).run("please")
+
+
+async def test_only_people_can_be_waited_for(generation: Generation) -> None:
+    from tests.agency import desk as everything
+
+    def defers(ctx: Any, question: Question) -> Defer:
+        return Defer()
+
+    tools = toolset(generation, everything, policies=[defers], sampling_from="test")
+    with pytest.raises(UserError, match="deferred a sampling request, which cannot wait"):
+        await stoppable(tools, ("judge", {"order": "x"})).run("please")
+
+
+async def test_a_tool_call_id_may_come_again_in_a_later_turn() -> None:
+    from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart, UserPromptPart
+
+    agent = stoppable(toolset("auto", desk(KEY), policies=[Defer()]))
+    messages, requests = await stop(agent)
+    (pending,) = pending_questions(requests)
+    before = [
+        ModelRequest(parts=[UserPromptPart("before")]),
+        ModelResponse(parts=[ToolCallPart("refund", {"order": "0"}, pending.tool_call_id)]),
+        ModelRequest(parts=[ToolReturnPart("refund", "done", pending.tool_call_id)]),
+    ]
+    done = await go_on(agent, [*before, *messages], resume_with(requests, {pending.id: Decline()}))
+    assert done.output.endswith("elicitation was decline")
+
+
+async def test_an_engine_that_carries_only_some_of_the_run_is_enough() -> None:
+    from pydantic_ai.durable_exec import DurableRunContext
+    from pydantic_ai.toolsets import WrapperToolset
+
+    class Unit(WrapperToolset[Any]):
+        async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
+            carried = DurableRunContext(deps=ctx.deps, **DurableRunContext.serialize_run_context(ctx))
+            return await super().call_tool(name, tool_args, carried, tool)
+
+    agent = stoppable(Unit(toolset("auto", desk(KEY), policies=[Defer()])))
+    done = await run_until_done(
+        agent, "please", ask=lambda pending: Accept({"ok": True} if pending.question.asks(Sure) else {"name": "Ada"})
+    )
+    assert done.output == "refunded ORD-1 for Ada (True)"
 
 
 def free_port() -> int:
