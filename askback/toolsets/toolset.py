@@ -309,11 +309,9 @@ def _has_result(ctx: RunContext[Any]) -> bool:
         messages = ctx.messages
     except UserError:
         return False
-    for message in reversed(messages):
-        for part in message.parts:
-            if isinstance(part, ToolReturnPart | ToolCallPart) and part.tool_call_id == ctx.tool_call_id:
-                return isinstance(part, ToolReturnPart)
-    return False
+    parts = [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart | ToolCallPart)]
+    of_this_call = [part for part in parts if part.tool_call_id == ctx.tool_call_id]
+    return isinstance(of_this_call[-1], ToolReturnPart) if of_this_call else False
 
 
 def _check_has_no_handlers(client: Client[Any]) -> None:

@@ -373,6 +373,18 @@ async def test_an_older_connection_starts_over_where_it_may() -> None:
     assert len(answered) == 2
 
 
+@pytest.mark.parametrize(("before", "after"), [("legacy", "auto"), ("auto", "legacy")])
+async def test_a_run_may_go_on_over_a_connection_of_the_other_generation(before: Generation, after: Generation) -> None:
+    policies = [when(Accept({"ok": True}), schema=Sure), Defer()]
+    messages, requests = await stop(stoppable(toolset(before, desk(KEY), policies=policies, restartable=True)))
+    (pending,) = pending_questions(requests)
+    nobody = Script({})
+    agent = stoppable(toolset(after, desk(KEY), policies=[nobody]))
+    done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept({"name": "Ada"})}))
+    assert done.output == "refunded ORD-1 for Ada (True)"
+    assert nobody.asked == []
+
+
 async def test_an_older_connection_says_what_to_set() -> None:
     with pytest.raises(UserError, match="pass `restartable=True` to the toolset"):
         await stoppable(toolset("legacy", desk(), policies=[Defer()])).run("please")
