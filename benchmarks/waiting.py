@@ -80,32 +80,35 @@ async def stop_many(count: int) -> dict[str, tuple[float, float]]:
     """Stop `count` runs: each figure, and the most it may be."""
     toolset = ResolverToolset[object](mcp, id="shop", policies=[Defer()])
     agent = Agent(FunctionModel(model), toolsets=[toolset], output_type=[str, DeferredToolRequests])
-    stored: list[float] = []
     loaded: list[float] = []
     document = b""
+
+    async def stop(path: anyio.Path) -> float:
+        result = await agent.run("please")
+        assert isinstance(result.output, DeferredToolRequests)
+        start = time.perf_counter()
+        document = store(result.all_messages(), result.output)
+        spent = time.perf_counter() - start
+        await path.write_bytes(document)
+        return spent
+
     with tempfile.TemporaryDirectory() as folder:
+        tracemalloc.start()
         # Until every cache of every library has its size.
         for _ in range(300):
-            await agent.run("please")
+            await stop(anyio.Path(folder, "0.json"))
         gc.collect()
         tasks = len(asyncio.all_tasks())
-        tracemalloc.start()
         held = tracemalloc.get_traced_memory()[0]
-        for number in range(count):
-            result = await agent.run("please")
-            assert isinstance(result.output, DeferredToolRequests)
-            start = time.perf_counter()
-            document = store(result.all_messages(), result.output)
-            stored.append(time.perf_counter() - start)
-            await anyio.Path(folder, f"{number}.json").write_bytes(document)
-            del result
+        stored = [await stop(anyio.Path(folder, f"{number}.json")) for number in range(count)]
         gc.collect()
         figures = sum(map(sys.getsizeof, (stored, *stored)))
         growth = (tracemalloc.get_traced_memory()[0] - held - figures) / count
         tracemalloc.stop()
         waiting_tasks = len(asyncio.all_tasks()) - tasks
         connections = int(toolset.client.is_connected())
-        for _ in range(min(count, 1000)):
+        for number in range(count):
+            document = await anyio.Path(folder, f"{number}.json").read_bytes()
             start = time.perf_counter()
             read(document)
             loaded.append(time.perf_counter() - start)
