@@ -6,45 +6,17 @@ benchmarks.toolset` prints a table and fails where a ratio is over its limit.
 
 import asyncio
 import warnings
-from typing import Annotated, Any
+from typing import Any
 
 import fastmcp
-from pydantic import BaseModel
 from pydantic_ai import RunContext, RunUsage
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.models.test import TestModel
 
-from askback import Elicit, Resolve
 from askback.agents import Accept, Question
-from askback.integration import FastMCP
 from askback.toolsets import ResolverToolset
+from benchmarks.bookshop import mcp
 from benchmarks.side_by_side import Call, Row, measure, repeats, report
-
-
-class Confirm(BaseModel):
-    """The form of the question."""
-
-    confirm: bool
-
-
-async def ask(title: str) -> Elicit[Confirm]:
-    """The question."""
-    return Elicit(f"Order {title}?", Confirm)
-
-
-mcp = FastMCP("Bookshop")
-
-
-@mcp.tool
-async def plain(title: str) -> str:
-    """A tool that asks nothing."""
-    return title
-
-
-@mcp.tool
-async def order(title: str, sure: Annotated[Confirm, Resolve(ask)]) -> str:
-    """A tool with one question."""
-    return f"{title} {sure.confirm}"
 
 
 def agree(ctx: RunContext[Any], question: Question) -> Accept:

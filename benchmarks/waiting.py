@@ -11,43 +11,22 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from typing import Annotated, Any
+from typing import Any
 
 import anyio
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from rich.console import Console
 from rich.table import Table
 
-from askback import Elicit, Resolve
 from askback.agents import Accept, Defer, pending_questions, resume_with
-from askback.integration import FastMCP
 from askback.toolsets import ResolverToolset
+from benchmarks.bookshop import mcp
 from benchmarks.side_by_side import repeats
 
 REQUESTS = TypeAdapter(DeferredToolRequests)
-
-
-class Confirm(BaseModel):
-    """The form of the question."""
-
-    confirm: bool
-
-
-async def ask(title: str) -> Elicit[Confirm]:
-    """The question."""
-    return Elicit(f"Order {title}?", Confirm)
-
-
-mcp = FastMCP("Bookshop")
-
-
-@mcp.tool
-async def order(title: str, sure: Annotated[Confirm, Resolve(ask)]) -> str:
-    """A tool that waits for a person."""
-    return f"{title} {sure.confirm}"
 
 
 def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from mcp_types import ElicitResult
+
+from askback.agents.content import checked_content
 from askback.agents.questions import Question
 
 
@@ -42,3 +45,18 @@ class Defer(_AlwaysGiven):
 
 
 Answer = Accept | Decline | Cancel | Defer
+
+
+def elicit_result(answer: Accept | Decline | Cancel, question: Question) -> ElicitResult:
+    """An answer to an elicitation, as the server is sent it.
+
+    Raises:
+        ContentError: If it accepts with content that does not fit the form.
+    """
+    if isinstance(answer, Decline):
+        return ElicitResult(action="decline")
+    if isinstance(answer, Cancel):
+        return ElicitResult(action="cancel")
+    if question.schema is None:
+        return ElicitResult(action="accept")
+    return ElicitResult(action="accept", content=checked_content(answer.content, question.schema))

@@ -4,18 +4,20 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import is_dataclass
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, cast
 
 from mcp_types import CreateMessageRequestParams
 from pydantic import BaseModel, TypeAdapter
 from pydantic.dataclasses import dataclass
+
+from askback.agents.documents import Document
 
 Kind = Literal["elicitation", "sampling", "roots"]
 Mode = Literal["form", "url"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class Question(Document):
     """Everything a policy may want to know of what a server asks.
 
     It is what the server says, and the server may be lying: only `server`, `tool`, `arguments` and `round` are known to
@@ -54,27 +56,17 @@ class Question:
 
     def fingerprint(self) -> str:
         """Stands for what is asked, by which tool of which server, called with what: not for when it is asked."""
-        asked: dict[str, Any] = _ADAPTER.dump_python(self, mode="json", by_alias=True, exclude={"key", "round"})
+        asked: dict[str, Any] = self.adapter().dump_python(self, mode="json", by_alias=True, exclude={"key", "round"})
         if self.schema is not None:
             # Only older connections carry the title of a whole form.
             asked["schema"] = {name: value for name, value in asked["schema"].items() if name != "title"}
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:32]
 
-    def to_json(self) -> str:
-        """The question as JSON."""
-        return _ADAPTER.dump_json(self, by_alias=True, exclude_none=True).decode()
 
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """The question that `to_json` made the JSON of.
+def offers_tools(sampling: CreateMessageRequestParams) -> bool:
+    """Whether a completion may call tools, which makes its result another type."""
+    return sampling.tools is not None or sampling.tool_choice is not None
 
-        Raises:
-            pydantic.ValidationError: If it is not one.
-        """
-        return _ADAPTER.validate_json(text)  # pyright: ignore[reportReturnType]
-
-
-_ADAPTER = TypeAdapter(Question)
 
 WORDING = frozenset({"title", "description", "default", "$schema", "additionalProperties", "enumNames"})
 

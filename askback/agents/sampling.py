@@ -35,6 +35,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.settings import ModelSettings
 
 from askback.agents.budgets import model_turn
+from askback.agents.questions import offers_tools
 
 STOP_REASONS = {"stop": "endTurn", "length": "maxTokens", "tool_call": "toolUse"}
 
@@ -152,7 +153,7 @@ def to_result(
         block for part in response.parts if (block := _block(part)) is not None
     ]
     stop_reason = STOP_REASONS.get(response.finish_reason or "", response.finish_reason)
-    if params.tools is not None or params.tool_choice is not None:
+    if offers_tools(params):
         return CreateMessageResultWithTools(role="assistant", content=blocks, model=model, stop_reason=stop_reason)
     plain = [block for block in blocks if isinstance(block, TextContent | ImageContent | AudioContent)]
     texts = [block.text for block in plain if isinstance(block, TextContent)]

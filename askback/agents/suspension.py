@@ -9,18 +9,19 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from inspect import isawaitable
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from mcp_types import CreateMessageResult, CreateMessageResultWithTools, ElicitResult, InputResponse, ListRootsResult
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic.dataclasses import dataclass
 from pydantic_ai import Agent, AgentRunResult, DeferredToolRequests, DeferredToolResults, ToolApproved, UserError
 from pydantic_ai.messages import UserContent
 from pydantic_core import to_jsonable_python
 
-from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
-from askback.agents.content import ContentError, checked_content
-from askback.agents.questions import Question
+from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer, elicit_result
+from askback.agents.content import ContentError
+from askback.agents.documents import Document
+from askback.agents.questions import Question, offers_tools
 
 METADATA = "askback"
 """The key under which a deferred tool call's metadata says what its call waits for."""
@@ -29,28 +30,12 @@ OutputT = TypeVar("OutputT")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PendingQuestion:
+class PendingQuestion(Document):
     """A question that a stopped run waits for."""
 
     id: str
     tool_call_id: str
     question: Question
-
-    def to_json(self) -> str:
-        """The pending question as JSON."""
-        return _PENDING.dump_json(self, by_alias=True, exclude_none=True).decode()
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """The pending question that `to_json` made the JSON of.
-
-        Raises:
-            pydantic.ValidationError: If it is not one.
-        """
-        return _PENDING.validate_json(text)  # pyright: ignore[reportReturnType]
-
-
-_PENDING = TypeAdapter(PendingQuestion)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +68,7 @@ class Asked:
 
 
 @dataclass(kw_only=True)
-class Suspension:
+class Suspension(Document):
     """A call that is over until somebody makes it again, with the answers."""
 
     version: Literal[1] = 1
@@ -125,7 +110,7 @@ class Suspension:
 
     def to_metadata(self) -> dict[str, Any]:
         """What is stored with the run."""
-        return {METADATA: _SUSPENSION.dump_python(self, mode="json", by_alias=True, exclude_none=True)}
+        return {METADATA: self.adapter().dump_python(self, mode="json", by_alias=True, exclude_none=True)}
 
     @classmethod
     def from_metadata(cls, metadata: object) -> "Suspension | None":
@@ -141,14 +126,11 @@ class Suspension:
         if version != 1 or version is True:
             raise UserError(f"This run was stopped by another release of askback: its format is {version!r}, not 1")
         try:
-            suspension = _SUSPENSION.validate_python(stored)
+            suspension = cls.adapter().validate_python(stored)
             suspension.responses()
         except ValidationError as error:
             raise UserError("What was stored with this run is damaged") from error
         return suspension
-
-
-_SUSPENSION = TypeAdapter(Suspension)
 
 
 def digest_of(arguments: Mapping[str, Any], salt: str) -> str:
@@ -172,8 +154,8 @@ def recorded(question: Question, response: Mapping[str, Any]) -> InputResponse:
         return ElicitResult.model_validate(response)
     if question.kind == "roots":
         return ListRootsResult.model_validate(response)
-    offers_tools = question.sampling is not None and (question.sampling.tools or question.sampling.tool_choice)
-    return (CreateMessageResultWithTools if offers_tools else CreateMessageResult).model_validate(response)
+    with_tools = question.sampling is not None and offers_tools(question.sampling)
+    return (CreateMessageResultWithTools if with_tools else CreateMessageResult).model_validate(response)
 
 
 def pending_questions(requests: DeferredToolRequests) -> list[PendingQuestion]:
@@ -233,14 +215,10 @@ def _suspensions(requests: DeferredToolRequests) -> dict[str, Suspension]:
 def _response(answer: object, pending: PendingQuestion) -> dict[str, Any] | None:
     if isinstance(answer, Defer):
         return None
-    if isinstance(answer, Decline | Cancel):
-        return {"action": "decline" if isinstance(answer, Decline) else "cancel"}
-    if not isinstance(answer, Accept):
+    if not isinstance(answer, Accept | Decline | Cancel):
         raise ValueError(f"{pending.id}: {answer!r} is no answer")
-    if pending.question.schema is None:
-        return {"action": "accept"}
     try:
-        return {"action": "accept", "content": checked_content(answer.content, pending.question.schema)}
+        return wire(elicit_result(answer, pending.question))
     except ContentError as error:
         message = pending.question.message[:200]
         raise ValueError(f"{pending.id}: the answer does not fit the question {message!r}: {error}") from None

@@ -20,7 +20,7 @@ from mcp_types import (
     SamplingToolsCapability,
     ServerRequest,
 )
-from mcp_types.version import is_version_at_least
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 from typing_extensions import override
 
@@ -28,8 +28,6 @@ from askback.integration.engine import Host, HostTypes
 from askback.words import AcceptedElicitation, CancelledElicitation, DeclinedElicitation
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
-
-FIRST_VERSION_IN_ROUNDS = "2026-07-28"
 
 ANY_QUESTION = ClientCapabilities(
     elicitation=ElicitationCapability(form=FormElicitationCapability()),
@@ -74,9 +72,7 @@ class FastMCPHost(Host):
     @override
     def in_rounds(self) -> bool:
         request = self._context.request_context
-        if request is None:
-            return True
-        return is_version_at_least(request.protocol_version, FIRST_VERSION_IN_ROUNDS)
+        return request is None or request.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @property
     @override

@@ -36,7 +36,7 @@ from askback.agents.suspension import Asked, Given, Suspension, digest_of
 from askback.toolsets.calls import Call, current_call, current_run_call
 from askback.toolsets.refusals import Refusals
 from askback.toolsets.sight import attributes_of, emit, shows_content, span_for
-from askback.toolsets.wire import ACTIONS, Directories, elicit_result, question_of, result_given, roots_result
+from askback.toolsets.wire import ACTIONS, Directories, answer_given, question_of, result_given, roots_result
 
 LONGEST_MESSAGE = 20_000
 MOST_QUESTIONS = 100
@@ -227,7 +227,7 @@ class Answering:
     async def _elicitation(
         self, call: Call, question: Question, request: ElicitRequest, context: ClientRequestContext
     ) -> ElicitResult | ErrorData:
-        async def decide() -> tuple[ElicitResult | ErrorData, Action, str]:
+        async def decide() -> tuple[ElicitResult | ErrorData | None, Action, str]:
             try:
                 self._check_usable(question)
             except UnusableFormError:
@@ -238,7 +238,7 @@ class Answering:
             answered = await first_answer(self.policies, call.run.ctx, question) if call.run is not None else None
             if answered is not None:
                 answer, policy = answered
-                return elicit_result(answer, policy, question), ACTIONS[type(answer)], policy
+                return answer_given(answer, policy, question), ACTIONS[type(answer)], policy
             if self.handlers.elicitation is not None:
                 result = await self.handlers.elicitation(context, request.params)
                 return result, "decline" if isinstance(result, ErrorData) else result.action, "elicitation_handler"

@@ -33,9 +33,9 @@ class RunCall:
 class Call:
     """A request on a session that may make its server ask."""
 
-    tool: str
-    arguments: Mapping[str, Any]
-    run: RunCall | None
+    tool: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    run: RunCall | None = None
     """The tool call of a run that it is made for; None where an application calls the server by itself."""
     scope: anyio.CancelScope | None = None
     """Where questions come while the request waits: what to give it up with."""

@@ -25,6 +25,7 @@ from mcp_types import (
     RequestParamsMeta,
     Result,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from opentelemetry import context as otel
 from pydantic import ValidationError
 from pydantic_ai import ApprovalRequired, UserError
@@ -35,7 +36,6 @@ from askback.toolsets.calls import Call, current_call, current_run_call
 
 ResultT = TypeVar("ResultT")
 
-FIRST_VERSION_IN_ROUNDS = "2026-07-28"
 OTHER_ARGUMENTS = "was stopped with other arguments than it is resumed with: the answers are not for this call"
 PATIENCE_WITH_SERVERS = 5.0
 """How long a server may take to withdraw a question whose call was given up."""
@@ -180,12 +180,12 @@ class AnsweringSession(ClientSession):
 
     async def get_prompt(self, name: str, arguments: dict[str, str] | None = None, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Get a prompt. What it makes the server ask is declined: no run asked for it."""
-        call = Call(name, arguments or {}, None)
+        call = Call(name, arguments or {})
         return await self._under(call, partial(super().get_prompt, name, arguments, **options))
 
     async def read_resource(self, uri: str, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Read a resource. What it makes the server ask is declined: no run asked for it."""
-        return await self._under(Call(uri, {}, None), partial(super().read_resource, uri, **options))
+        return await self._under(Call(uri), partial(super().read_resource, uri, **options))
 
     async def dispatch_input_request(
         self, ctx: ClientRequestContext, request: InputRequest
@@ -193,7 +193,7 @@ class AnsweringSession(ClientSession):
         """Answer a question that the server sent by itself, or that has come with a prompt or a resource."""
         call = self._caused_by()
         if call is None and self.answering.has_handler_for(request):
-            call = Call("", {}, None)
+            call = Call()
         if call is None:
             return ErrorData(code=INVALID_REQUEST, message="No call under way can have caused this request")
         call.asked += 1
@@ -266,12 +266,12 @@ class AnsweringSession(ClientSession):
 
     @property
     def _goes_in_rounds(self) -> bool:
-        return (self.protocol_version or "") >= FIRST_VERSION_IN_ROUNDS
+        return self.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     def _caused_by(self) -> Call | None:
         if self._goes_in_rounds:
             # No server sends requests here: the question came with a prompt or a resource, which no run asked for.
-            return Call("", {}, None)
+            return Call()
         call = current_call.get()
         if call is None and not self.tells_calls_apart and self._under_way:
             # There is only ever one.

@@ -229,11 +229,7 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
         """Sample from `model` from the next connection on, instead of whatever was given before."""
         self.sampling_model = model
         self._answering.sampling_from = None
-        self._answering.handlers = Handlers(
-            elicitation=self._answering.handlers.elicitation,
-            sampling=self._sampling_callback(None),
-            roots=self._answering.handlers.roots,
-        )
+        self._answering.handlers = replace(self._answering.handlers, sampling=self._sampling_callback(None))
         self._declare(self.client)
 
     def _install(self) -> None:
@@ -259,7 +255,7 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
 
     async def _answer_task(self, message: str, response_type: Any, params: ElicitRequestParams, context: Any) -> Any:
         run = current_run_call.get()
-        call = run.last if run is not None and run.last is not None else Call("", {}, None)
+        call = run.last if run is not None and run.last is not None else Call()
         request = ElicitRequest(params=params)
         try:
             response = await self._answering.answer_request(call, request, cast("ClientRequestContext", context))

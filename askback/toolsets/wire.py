@@ -21,8 +21,8 @@ from mcp_types import (
 )
 from pydantic import FileUrl
 
-from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
-from askback.agents.content import ContentError, checked_content
+from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer, elicit_result
+from askback.agents.content import ContentError
 from askback.agents.policies import PolicyError
 from askback.agents.questions import Question
 from askback.agents.records import Action
@@ -61,20 +61,16 @@ def _last_text(params: CreateMessageRequestParams) -> str:
     return texts[-1] if texts else ""
 
 
-def elicit_result(answer: Answer, policy: str, question: Question) -> ElicitResult:
-    """What a policy answered to an elicitation, as its result.
+def answer_given(answer: Answer, policy: str, question: Question) -> ElicitResult | None:
+    """What a policy answered to an elicitation, as its result; None where it is to be answered later.
 
     Raises:
         PolicyError: If it accepted with content that does not fit.
     """
-    if isinstance(answer, Accept):
-        if question.schema is None:
-            return ElicitResult(action="accept")
-        try:
-            return ElicitResult(action="accept", content=checked_content(answer.content, question.schema))
-        except ContentError as error:
-            raise PolicyError(policy, question, f"accepted with content that does not fit ({error})") from None
-    return ElicitResult(action="cancel" if isinstance(answer, Cancel) else "decline")
+    try:
+        return None if isinstance(answer, Defer) else elicit_result(answer, question)
+    except ContentError as error:
+        raise PolicyError(policy, question, f"accepted with content that does not fit ({error})") from None
 
 
 def result_given(content: Any, policy: str, question: Question) -> InputResponse:

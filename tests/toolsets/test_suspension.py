@@ -468,7 +468,8 @@ async def test_run_until_done_needs_somebody_for_the_rest() -> None:
     assert done.output.endswith("elicitation was decline")
 
 
-async def test_sampling_answered_before_a_stop_is_kept() -> None:
+@pytest.mark.parametrize("tools", [["x"], []], ids=["a tool", "no tools, but said so"])
+async def test_sampling_answered_before_a_stop_is_kept(tools: list[str]) -> None:
     from mcp_types import (
         CreateMessageResult,
         CreateMessageResultWithTools,
@@ -487,7 +488,9 @@ async def test_sampling_answered_before_a_stop_is_kept() -> None:
         return Sample([message], max_tokens=3)
 
     async def sample_with_tools() -> Sample:
-        return Sample([message], max_tokens=3, tools=[Tool(name="x", input_schema={"type": "object"})])
+        return Sample(
+            [message], max_tokens=3, tools=[Tool(name=name, input_schema={"type": "object"}) for name in tools]
+        )
 
     async def roots() -> ListRoots:
         return ListRoots()
@@ -511,8 +514,8 @@ async def test_sampling_answered_before_a_stop_is_kept() -> None:
         sampled.append(1)
         return "test"
 
-    tools = toolset("auto", server, policies=[Defer()], sampling_from=choose, roots_from=lambda ctx: ["/a"])
-    agent = stoppable(tools)
+    answering = toolset("auto", server, policies=[Defer()], sampling_from=choose, roots_from=lambda ctx: ["/a"])
+    agent = stoppable(answering)
     messages, requests = await stop(agent)
     (pending,) = pending_questions(requests)
     done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept({"ok": True})}))

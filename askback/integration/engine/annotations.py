@@ -154,12 +154,17 @@ def _readable(value: Any, alias: Any) -> Any:
         InvalidSignature: If one cannot be.
     """
     module = sys.modules.get(getattr(alias, "__module__", ""))
-    carrier = types.SimpleNamespace(__annotations__={"it": value})
+    names = {**vars(builtins), **(vars(module) if module is not None else {})}
+    return _evaluated(value, names, f"the alias {alias} cannot be read")
+
+
+def _evaluated(annotation: Any, names: dict[str, Any], complaint: str) -> Any:
+    """An annotation, with the strings in it evaluated where `names` are known."""
+    carrier = types.SimpleNamespace(__annotations__={"it": annotation})
     try:
-        names = {**vars(builtins), **(vars(module) if module is not None else {})}
         return typing.get_type_hints(carrier, globalns=names, include_extras=True)["it"]
     except Exception as error:
-        raise InvalidSignature(f"the alias {alias} cannot be read: {error}") from error
+        raise InvalidSignature(f"{complaint}: {error}") from error
 
 
 def _signature(fn: Callable[..., Any]) -> inspect.Signature:
@@ -189,11 +194,7 @@ class _Scope:
         # FastMCP tells a return annotation of `None` from one of its type; `get_type_hints` does not.
         if annotation is inspect.Parameter.empty or annotation is None:
             return annotation
-        carrier = types.SimpleNamespace(__annotations__={"it": annotation})
-        try:
-            return typing.get_type_hints(carrier, globalns=self._names, include_extras=True)["it"]
-        except Exception as error:
-            raise InvalidSignature(f"{what} cannot be read in {name_of(self._owner)!r}: {error}") from error
+        return _evaluated(annotation, self._names, f"{what} cannot be read in {name_of(self._owner)!r}")
 
     @functools.cached_property
     def _names(self) -> dict[str, Any]:
