@@ -1,13 +1,22 @@
-"""The agent side: questions, answers, and who gives them."""
+"""The agent side: questions, answers, and who gives them.
+
+Questions and answers need only the MCP SDK. Everything else needs Pydantic AI, the extra `agent`, and imports it when
+it is first named.
+"""
+
+from typing import TYPE_CHECKING
 
 from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
-from askback.agents.console import Console
-from askback.agents.models import FromModel
-from askback.agents.policies import Answers, Policy, PolicyError, when
 from askback.agents.questions import Question
-from askback.agents.records import AnswerRecord, QuestionAnswered, QuestionAsked
-from askback.agents.rules import rules_from
-from askback.agents.suspension import PendingQuestion, pending_questions, resume_with, run_until_done
+from askback.extras import from_extra
+
+if TYPE_CHECKING:
+    from askback.agents.console import Console
+    from askback.agents.models import FromModel
+    from askback.agents.policies import Answers, Policy, PolicyError, when
+    from askback.agents.records import AnswerRecord, QuestionAnswered, QuestionAsked
+    from askback.agents.rules import rules_from
+    from askback.agents.suspension import PendingQuestion, pending_questions, resume_with, run_until_done
 
 __all__ = [
     "Accept",
@@ -31,3 +40,25 @@ __all__ = [
     "run_until_done",
     "when",
 ]
+
+__getattr__ = from_extra(
+    "agent",
+    "Pydantic AI",
+    __name__,
+    {
+        "AnswerRecord": "records",
+        "Answers": "policies",
+        "Console": "console",
+        "FromModel": "models",
+        "PendingQuestion": "suspension",
+        "Policy": "policies",
+        "PolicyError": "policies",
+        "QuestionAnswered": "records",
+        "QuestionAsked": "records",
+        "pending_questions": "suspension",
+        "resume_with": "suspension",
+        "rules_from": "rules",
+        "run_until_done": "suspension",
+        "when": "policies",
+    },
+)

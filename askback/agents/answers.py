@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
-from mcp_types import ElicitResult
-
-from askback.agents.content import checked_content
 from askback.agents.questions import Question
+
+Action = Literal["accept", "decline", "cancel", "defer"]
 
 
 class _AlwaysGiven:
     """An answer as a policy: given to every elicitation, and no opinion on sampling and roots."""
+
+    action: ClassVar[Action]
 
     def __call__(self, ctx: Any, question: Question) -> Self | None:
         return self if question.kind == "elicitation" else None
@@ -26,6 +27,7 @@ class Accept(_AlwaysGiven):
     result.
     """
 
+    action = "accept"
     content: Mapping[str, Any] | Any = None
 
 
@@ -33,30 +35,22 @@ class Accept(_AlwaysGiven):
 class Decline(_AlwaysGiven):
     """No. Sampling and roots have no way to say it: the tool call fails."""
 
+    action = "decline"
+
 
 @dataclass(frozen=True)
 class Cancel(_AlwaysGiven):
     """Dismissed without an answer."""
+
+    action = "cancel"
 
 
 @dataclass(frozen=True)
 class Defer(_AlwaysGiven):
     """Somebody else is to answer, later: the run stops, and goes on when they have."""
 
+    action = "defer"
+
 
 Answer = Accept | Decline | Cancel | Defer
-
-
-def elicit_result(answer: Accept | Decline | Cancel, question: Question) -> ElicitResult:
-    """An answer to an elicitation, as the server is sent it.
-
-    Raises:
-        ContentError: If it accepts with content that does not fit the form.
-    """
-    if isinstance(answer, Decline):
-        return ElicitResult(action="decline")
-    if isinstance(answer, Cancel):
-        return ElicitResult(action="cancel")
-    if question.schema is None:
-        return ElicitResult(action="accept")
-    return ElicitResult(action="accept", content=checked_content(answer.content, question.schema))
+ANSWERS = (Accept, Decline, Cancel, Defer)

@@ -12,15 +12,13 @@ import anyio
 from pydantic_ai import RunContext, UserError
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, RunCancelled, UsageLimitExceeded
 
-from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
+from askback.agents.answers import ANSWERS, Accept, Answer
 from askback.agents.questions import Kind, Mode, Question
 
 DepsT = TypeVar("DepsT")
 
 Policy = Callable[[RunContext[DepsT], Question], Answer | Awaitable[Answer | None] | None]
 """Says what to answer in a run, or None for no opinion, so that the next policy is asked."""
-
-ANSWERS = (Accept, Decline, Cancel, Defer)
 
 ENDS_THE_RUN = (UsageLimitExceeded, RunCancelled, ApprovalRequired, CallDeferred)
 """What a policy raises on behalf of the run: a limit, a cancellation, a stop. Anything else is a bug in it."""
@@ -131,7 +129,7 @@ class Answers:
         if question.kind != "elicitation":
             return None
         for asked, answer in self.by_question.items():
-            if question.asks(asked) if isinstance(asked, type) else _has(asked, question.message):
+            if question.matches(asked):
                 return answer if isinstance(answer, ANSWERS) else Accept(answer)
         return None
 

@@ -2,11 +2,19 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any, Literal, cast
 
-from mcp_types import CreateMessageRequestParams
+from mcp_types import (
+    CreateMessageRequest,
+    CreateMessageRequestParams,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    InputRequest,
+    TextContent,
+)
 from pydantic import BaseModel, TypeAdapter
 from pydantic.dataclasses import dataclass
 
@@ -54,6 +62,10 @@ class Question(Document):
         """
         return self.schema is not None and _shape(self.schema) == _shape(_schema_of(model))
 
+    def matches(self, asked: str | re.Pattern[str] | type[Any]) -> bool:
+        """Whether it is meant by `asked`: a regular expression for its message, or a model that its form asks for."""
+        return self.asks(asked) if isinstance(asked, type) else re.search(asked, self.message) is not None
+
     def fingerprint(self) -> str:
         """Stands for what is asked, by which tool of which server, called with what: not for when it is asked."""
         asked: dict[str, Any] = self.adapter().dump_python(self, mode="json", by_alias=True, exclude={"key", "round"})
@@ -61,6 +73,27 @@ class Question(Document):
             # Only older connections carry the title of a whole form.
             asked["schema"] = {name: value for name, value in asked["schema"].items() if name != "title"}
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def question_of(request: InputRequest, **known: Any) -> Question:
+    """A server's request, as the question that it is; `known` is what the request itself does not say."""
+    if isinstance(request, CreateMessageRequest):
+        return Question(kind="sampling", message=_last_text(request.params), sampling=request.params, **known)
+    if not isinstance(request, ElicitRequest):
+        return Question(kind="roots", **known)
+    params = request.params
+    if isinstance(params, ElicitRequestFormParams):
+        known |= {"mode": "form", "schema": params.requested_schema}
+    else:
+        known |= {"mode": "url", "url": params.url}
+    return Question(kind="elicitation", message=params.message, **known)
+
+
+def _last_text(params: CreateMessageRequestParams) -> str:
+    texts = [
+        block.text for message in params.messages for block in message.content_as_list if isinstance(block, TextContent)
+    ]
+    return texts[-1] if texts else ""
 
 
 def offers_tools(sampling: CreateMessageRequestParams) -> bool:

@@ -2,13 +2,12 @@
 
 import dataclasses
 from collections.abc import Awaitable, Callable
-from typing import Literal
+from typing import Any
 
 from pydantic_ai import CustomEvent
 
+from askback.agents.answers import Action
 from askback.agents.questions import Question
-
-Action = Literal["accept", "decline", "cancel", "defer"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,6 +18,8 @@ class AnswerRecord:
     action: Action
     policy: str
     """Who decided: the policy's name, or a word in parentheses where it was none of them."""
+    content: Any = dataclasses.field(default=None, repr=False)
+    """What was accepted with, as the server was sent it."""
     seconds: float
     run_id: str | None
     tool_call_id: str | None

@@ -18,10 +18,11 @@ from pydantic_ai import Agent, AgentRunResult, DeferredToolRequests, DeferredToo
 from pydantic_ai.messages import UserContent
 from pydantic_core import to_jsonable_python
 
-from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer, elicit_result
+from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
 from askback.agents.content import ContentError
 from askback.agents.documents import Document
 from askback.agents.questions import Question, offers_tools
+from askback.agents.responses import elicit_result, wire
 
 METADATA = "askback"
 """The key under which a deferred tool call's metadata says what its call waits for."""
@@ -139,11 +140,6 @@ def digest_of(arguments: Mapping[str, Any], salt: str) -> str:
     return f"{salt}:{hashlib.sha256(f'{salt}:{text}'.encode()).hexdigest()}"
 
 
-def wire(response: InputResponse) -> dict[str, Any]:
-    """A response as JSON."""
-    return response.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-
 def recorded(question: Question, response: Mapping[str, Any]) -> InputResponse:
     """A stored response to a question, as its own type.
 
@@ -218,7 +214,7 @@ def _response(answer: object, pending: PendingQuestion) -> dict[str, Any] | None
     if not isinstance(answer, Accept | Decline | Cancel):
         raise ValueError(f"{pending.id}: {answer!r} is no answer")
     try:
-        return wire(elicit_result(answer, pending.question))
+        return wire(elicit_result(pending.question, answer))
     except ContentError as error:
         message = pending.question.message[:200]
         raise ValueError(f"{pending.id}: the answer does not fit the question {message!r}: {error}") from None

@@ -4,8 +4,9 @@
 of the engine and its `Host` need only the MCP SDK.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from askback.extras import from_extra
 from askback.integration.engine import (
     Host,
     HostTypes,
@@ -32,13 +33,4 @@ __all__ = [
     "returns_input_required",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in ("FastMCP", "resolved"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from askback.integration.server import FastMCP
-        from askback.integration.tools import resolved
-    except ModuleNotFoundError as missing:
-        raise ImportError(f"{__name__}.{name} needs FastMCP: pip install 'askback[server]'") from missing
-    return {"FastMCP": FastMCP, "resolved": resolved}[name]
+__getattr__ = from_extra("server", "FastMCP", __name__, {"FastMCP": "server", "resolved": "tools"})

@@ -1,5 +1,6 @@
 """Answering what a server asks, from the run that made it ask."""
 
+import copy
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,17 +27,17 @@ from pydantic_ai import ApprovalRequired, RunContext, UserError
 from pydantic_ai.exceptions import AgentRunError, RunCancelled, UsageLimitExceeded
 from pydantic_ai.models import Model
 
-from askback.agents.answers import Accept, Defer
-from askback.agents.content import FormCheck, UnusableFormError
+from askback.agents.answers import Action, Answer, Defer
+from askback.agents.content import ContentError, FormCheck, UnusableFormError
 from askback.agents.policies import Policy, PolicyError, first_answer
-from askback.agents.questions import Question
-from askback.agents.records import Action, AnswerRecord, OnAnswer, QuestionAnswered, QuestionAsked
+from askback.agents.questions import Question, question_of
+from askback.agents.records import AnswerRecord, OnAnswer, QuestionAnswered, QuestionAsked
+from askback.agents.responses import Directories, content_of, response_to, roots_result
 from askback.agents.sampling import SamplingError, sample
 from askback.agents.suspension import Asked, Given, Suspension, digest_of
 from askback.toolsets.calls import Call, current_call, current_run_call
 from askback.toolsets.refusals import Refusals
 from askback.toolsets.sight import attributes_of, emit, shows_content, span_for
-from askback.toolsets.wire import ACTIONS, Directories, answer_given, question_of, result_given, roots_result
 
 LONGEST_MESSAGE = 20_000
 MOST_QUESTIONS = 100
@@ -116,7 +117,7 @@ class Answering:
             raise ToolError(
                 f"The server asked {len(requests)} questions at once; more than {MOST_QUESTIONS} are refused"
             )
-        questions = {key: question_of(self.server(), call, each, key, number) for key, each in requests.items()}
+        questions = {key: self._question(call, each, key, number) for key, each in requests.items()}
         responses: dict[str, InputResponse] = {}
         deferred: set[str] = set()
         failures: dict[str, Exception] = {}
@@ -182,7 +183,7 @@ class Answering:
         self, call: Call, request: InputRequest, context: ClientRequestContext
     ) -> InputResponse | ErrorData:
         """Answer a question that has come as a request of its own, as `answer` does."""
-        return await self.answer(call, question_of(self.server(), call, request, None, 1), request, context)
+        return await self.answer(call, self._question(call, request), request, context)
 
     async def answer(
         self, call: Call, question: Question, request: InputRequest, context: ClientRequestContext
@@ -219,6 +220,10 @@ class Answering:
             self.handlers.sampling if isinstance(request, CreateMessageRequest) else self.handlers.roots
         ) is not None
 
+    def _question(self, call: Call, request: InputRequest, key: str | None = None, number: int = 1) -> Question:
+        arguments = copy.deepcopy(dict(call.arguments))
+        return question_of(request, server=self.server(), tool=call.tool, arguments=arguments, key=key, round=number)
+
     def _answered(self, call: Call, question: Question, response: ResponseT) -> ResponseT:
         if not isinstance(response, ErrorData):
             call.answered.append((question, response))
@@ -227,7 +232,7 @@ class Answering:
     async def _elicitation(
         self, call: Call, question: Question, request: ElicitRequest, context: ClientRequestContext
     ) -> ElicitResult | ErrorData:
-        async def decide() -> tuple[ElicitResult | ErrorData | None, Action, str]:
+        async def decide() -> tuple[InputResponse | ErrorData | None, Action, str]:
             try:
                 self._check_usable(question)
             except UnusableFormError:
@@ -238,7 +243,7 @@ class Answering:
             answered = await first_answer(self.policies, call.run.ctx, question) if call.run is not None else None
             if answered is not None:
                 answer, policy = answered
-                return answer_given(answer, policy, question), ACTIONS[type(answer)], policy
+                return _given(answer, policy, question), answer.action, policy
             if self.handlers.elicitation is not None:
                 result = await self.handlers.elicitation(context, request.params)
                 return result, "decline" if isinstance(result, ErrorData) else result.action, "elicitation_handler"
@@ -263,12 +268,7 @@ class Answering:
                 answer, policy = answered
                 if isinstance(answer, Defer):
                     raise PolicyError(policy, question, f"deferred a {question.kind} request, which cannot wait")
-                accepted = isinstance(answer, Accept)
-                return (
-                    result_given(answer.content, policy, question) if accepted else None,
-                    ACTIONS[type(answer)],
-                    policy,
-                )
+                return _given(answer, policy, question), answer.action, policy
             if isinstance(request, CreateMessageRequest):
                 return await self._completion(call, request.params, context)
             return await self._roots(call, context)
@@ -351,6 +351,7 @@ class Answering:
                     question=question,
                     action=action,
                     policy=policy,
+                    content=None if result is None or isinstance(result, ErrorData) else content_of(result),
                     seconds=time.perf_counter() - started,
                     run_id=run.ctx.run_id,
                     tool_call_id=run.ctx.tool_call_id,
@@ -359,3 +360,15 @@ class Answering:
                 if isawaitable(seen):
                     await seen
         return result, action
+
+
+def _given(answer: Answer, policy: str, question: Question) -> InputResponse | None:
+    """What a policy answered, as it is sent; None where it is to be answered later, or the call fails.
+
+    Raises:
+        PolicyError: If it accepted with content that does not fit.
+    """
+    try:
+        return None if isinstance(answer, Defer) else response_to(question, answer, policy)
+    except ContentError as error:
+        raise PolicyError(policy, question, f"accepted with content that does not fit ({error})") from None

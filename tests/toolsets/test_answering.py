@@ -443,7 +443,7 @@ async def test_a_policy_that_gives_nonsense_for_a_result_ends_the_run(generation
         return Accept(3)
 
     tools = toolset(generation, policies=[gives], sampling_from="run", roots_from=lambda ctx: [])
-    with pytest.raises(PolicyError, match="request with int"):
+    with pytest.raises(PolicyError, match="whole result, not int"):
         await agent(tools, model).run("please")
 
 

@@ -1,0 +1,93 @@
+"""Answers, as a server is sent them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mcp_types import (
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ElicitResult,
+    InputResponse,
+    ListRootsResult,
+    Root,
+    TextContent,
+)
+from pydantic import FileUrl
+
+from askback.agents.answers import Accept, Cancel, Decline
+from askback.agents.content import ContentError, checked_content
+from askback.agents.questions import Question
+
+Directories = Sequence[str | Path | Root]
+
+
+def response_to(question: Question, answer: Accept | Decline | Cancel, answered_by: str) -> InputResponse | None:
+    """The response that carries an answer; None where it says no to sampling or roots, which know no such response.
+
+    Raises:
+        ContentError: If it accepts with something that does not fit the question.
+    """
+    if question.kind == "elicitation":
+        return elicit_result(question, answer)
+    if not isinstance(answer, Accept):
+        return None
+    return _listed(answer.content) if question.kind == "roots" else _completed(answer.content, answered_by)
+
+
+def elicit_result(question: Question, answer: Accept | Decline | Cancel) -> ElicitResult:
+    """The response to an elicitation.
+
+    Raises:
+        ContentError: If it accepts with content that does not fit the form.
+    """
+    if isinstance(answer, Decline):
+        return ElicitResult(action="decline")
+    if isinstance(answer, Cancel):
+        return ElicitResult(action="cancel")
+    if question.schema is None:
+        return ElicitResult(action="accept")
+    return ElicitResult(action="accept", content=checked_content(answer.content, question.schema))
+
+
+def content_of(response: InputResponse) -> Any:
+    """What a response accepts with, as JSON."""
+    return response.content if isinstance(response, ElicitResult) else wire(response)
+
+
+def wire(response: InputResponse) -> dict[str, Any]:
+    """A response as JSON."""
+    return response.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def roots_result(directories: Directories) -> ListRootsResult:
+    """Directories, as the server is told of them.
+
+    Raises:
+        TypeError: If they are none.
+        ValueError: If one has an address that is no directory's.
+    """
+    if isinstance(directories, str):
+        raise TypeError("a list of directories is wanted, not a text")
+    return ListRootsResult(roots=[each if isinstance(each, Root) else Root(uri=_address(each)) for each in directories])
+
+
+def _completed(content: Any, answered_by: str) -> CreateMessageResult | CreateMessageResultWithTools:
+    if isinstance(content, CreateMessageResult | CreateMessageResultWithTools):
+        return content
+    if isinstance(content, str):
+        return CreateMessageResult(role="assistant", content=TextContent(text=content), model=answered_by)
+    raise ContentError(f"a completion is a text or a whole result, not {type(content).__name__}")
+
+
+def _listed(content: Any) -> ListRootsResult:
+    try:
+        return content if isinstance(content, ListRootsResult) else roots_result(content)
+    except (TypeError, ValueError):
+        raise ContentError(
+            f"a roots request takes directories or a whole result, not {type(content).__name__}"
+        ) from None
+
+
+def _address(directory: str | Path) -> FileUrl:
+    return FileUrl(str(directory) if "://" in str(directory) else Path(directory).absolute().as_uri())
