@@ -122,7 +122,7 @@ class Answers:
     content to accept with. The first that fits counts; only elicitations are answered.
     """
 
-    by_question: Mapping[str | re.Pattern[str] | type, Any]
+    by_question: Mapping[Any, Any]
 
     def __call__(self, ctx: RunContext[Any], question: Question) -> Answer | None:
         """The answer for a question, if there is one."""

@@ -1,6 +1,6 @@
 """Answers, as a server is sent them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from pydantic import FileUrl
 
 from askback.agents.answers import Accept, Cancel, Decline
 from askback.agents.content import ContentError, checked_content
-from askback.agents.questions import Question
+from askback.agents.questions import Question, offers_tools
 
 Directories = Sequence[str | Path | Root]
 
@@ -58,6 +58,20 @@ def content_of(response: InputResponse) -> Any:
 def wire(response: InputResponse) -> dict[str, Any]:
     """A response as JSON."""
     return response.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def recorded(question: Question, response: Mapping[str, Any]) -> InputResponse:
+    """A stored response to a question, as its own type.
+
+    Raises:
+        pydantic.ValidationError: If it is not one.
+    """
+    if question.kind == "elicitation":
+        return ElicitResult.model_validate(response)
+    if question.kind == "roots":
+        return ListRootsResult.model_validate(response)
+    with_tools = question.sampling is not None and offers_tools(question.sampling)
+    return (CreateMessageResultWithTools if with_tools else CreateMessageResult).model_validate(response)
 
 
 def roots_result(directories: Directories) -> ListRootsResult:

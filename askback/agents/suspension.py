@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from inspect import isawaitable
 from typing import Any, Literal, TypeVar, cast
 
-from mcp_types import CreateMessageResult, CreateMessageResultWithTools, ElicitResult, InputResponse, ListRootsResult
+from mcp_types import InputResponse
 from pydantic import ValidationError
 from pydantic.dataclasses import dataclass
 from pydantic_ai import Agent, AgentRunResult, DeferredToolRequests, DeferredToolResults, ToolApproved, UserError
@@ -21,8 +21,8 @@ from pydantic_core import to_jsonable_python
 from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
 from askback.agents.content import ContentError
 from askback.agents.documents import Document
-from askback.agents.questions import Question, offers_tools
-from askback.agents.responses import elicit_result, wire
+from askback.agents.questions import Question
+from askback.agents.responses import elicit_result, recorded, wire
 
 METADATA = "askback"
 """The key under which a deferred tool call's metadata says what its call waits for."""
@@ -138,20 +138,6 @@ def digest_of(arguments: Mapping[str, Any], salt: str) -> str:
     """Stands for a call's arguments, and tells nothing of them."""
     text = json.dumps(to_jsonable_python(dict(arguments)), sort_keys=True)
     return f"{salt}:{hashlib.sha256(f'{salt}:{text}'.encode()).hexdigest()}"
-
-
-def recorded(question: Question, response: Mapping[str, Any]) -> InputResponse:
-    """A stored response to a question, as its own type.
-
-    Raises:
-        pydantic.ValidationError: If it is not one.
-    """
-    if question.kind == "elicitation":
-        return ElicitResult.model_validate(response)
-    if question.kind == "roots":
-        return ListRootsResult.model_validate(response)
-    with_tools = question.sampling is not None and offers_tools(question.sampling)
-    return (CreateMessageResultWithTools if with_tools else CreateMessageResult).model_validate(response)
 
 
 def pending_questions(requests: DeferredToolRequests) -> list[PendingQuestion]:

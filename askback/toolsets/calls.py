@@ -11,8 +11,8 @@ from opentelemetry import context as otel
 from pydantic_ai import RunContext
 
 from askback.agents.questions import Question
-from askback.agents.responses import wire
-from askback.agents.suspension import Given, Suspension, recorded
+from askback.agents.responses import recorded, wire
+from askback.agents.suspension import Given, Suspension
 
 ErrorT = TypeVar("ErrorT", bound=BaseException)
 

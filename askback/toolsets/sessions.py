@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, TypeVar, Unpack, cast
 
@@ -33,6 +32,7 @@ from pydantic_ai import ApprovalRequired, UserError
 from askback.agents.suspension import Suspension
 from askback.toolsets.answering import MOST_QUESTIONS, Answering, DeferredError
 from askback.toolsets.calls import Call, current_call, current_run_call
+from askback.transports import SessionTransport
 
 ResultT = TypeVar("ResultT")
 
@@ -43,26 +43,16 @@ WAIT_BETWEEN_ROUNDS = 0.05
 """How long to wait before calling again a server that asks for patience only: it sent a state, and no question."""
 
 
-class AnsweringTransport(ClientTransport):
+class AnsweringTransport(SessionTransport):
     """A transport whose sessions answer what the server asks."""
 
     def __init__(self, transport: ClientTransport, answering: Answering) -> None:
-        self._transport = transport
-        self.legacy_only = transport.legacy_only
-        self._session_class = type(
+        session_class = type(
             "AnsweringSession",
             (AnsweringSession,),
             {"answering": answering, "tells_calls_apart": isinstance(transport, TELLS_CALLS_APART)},
         )
-
-    def __getattr__(self, name: str) -> Any:
-        """Whatever else there is to know of the transport inside: its address, its headers."""
-        if name == "_transport":
-            raise AttributeError(name)
-        return getattr(self._transport, name)
-
-    def __repr__(self) -> str:
-        return repr(self._transport)
+        super().__init__(transport, session_class)
 
     @asynccontextmanager
     async def connect_session(
@@ -71,17 +61,8 @@ class AnsweringTransport(ClientTransport):
         """Connect, as nobody: what the connection does by itself is no part of the run that happened to open it."""
         current_call.set(None)
         current_run_call.set(None)
-        options = replace(transport_options or TransportOptions(), session_class=self._session_class)
-        async with self._transport.connect_session(transport_options=options, **session_kwargs) as session:
+        async with super().connect_session(transport_options=transport_options, **session_kwargs) as session:
             yield session
-
-    async def close(self) -> None:
-        """Close the transport inside."""
-        await self._transport.close()
-
-    def get_session_id(self) -> str | None:
-        """The session id of the transport inside."""
-        return self._transport.get_session_id()
 
 
 TELLS_CALLS_APART = (FastMCPTransport, StreamableHttpTransport)

@@ -1,8 +1,10 @@
 """An `MCPToolset` that answers what its server asks."""
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from inspect import isawaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypedDict, Unpack, cast
 
@@ -46,7 +48,7 @@ from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, PrefixedToolset, ToolsetTool
 
 from askback.agents.policies import Policy
-from askback.agents.records import OnAnswer
+from askback.agents.records import AnswerRecord, OnAnswer
 from askback.agents.sampling import sample
 from askback.agents.suspension import Suspension
 from askback.toolsets.answering import CANNOT_STOP, Answering, DeferredError, Handlers, RootsFrom, SamplingFrom
@@ -155,6 +157,7 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
             _check_has_no_handlers(client)
         super().__init__(client, **options)  # pyright: ignore[reportUnknownMemberType]
         self.sampling_model = sampling_model
+        self._connects_per_run = any(callable(options.get(name)) for name in ("auth", "headers"))
         self._answering = Answering(
             policies=policies,
             handlers=Handlers(
@@ -181,6 +184,44 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
             toolset._answering = replace(self._answering)
             toolset._install()
         return toolset
+
+    @contextmanager
+    def override(
+        self,
+        *,
+        client: Client[Any] | None = None,
+        mode: str | None = None,
+        policies: Sequence[Policy[AgentDepsT]] | None = None,
+        on_answer: OnAnswer | None = None,
+    ) -> Generator[None]:
+        """For the time of a test: connect elsewhere or in another mode, ask other policies, and see the answers too.
+
+        What is not given stays as it is; `on_answer` is called before the toolset's own.
+
+        Raises:
+            UserError: If the toolset is connected, or connects as the user of each run.
+        """
+        if self.is_running or self._connects_per_run:
+            reason = "it is connected" if self.is_running else "its `auth` or `headers` depend on the run"
+            raise UserError(f"The toolset {self.id!r} cannot be overridden: {reason}")
+        answering, own = self._answering, self.client
+        before = own.mode, answering.policies, answering.on_answer
+        if client is not None:
+            self.client = client
+        if policies is not None:
+            answering.policies = policies
+        if on_answer is not None:
+            answering.on_answer = _both(on_answer, answering.on_answer)
+        self.client.mode = mode or self.client.mode
+        if client is not None:
+            self._install()
+        else:
+            self._declare(own)
+        try:
+            yield
+        finally:
+            self.client = own
+            own.mode, answering.policies, answering.on_answer = before
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
@@ -297,6 +338,16 @@ def load_resolver_toolsets(
         toolset = ResolverToolset[Any](stock.client.transport, id=stock.id, policies=policies, **options)
         toolsets.append(toolset.prefixed(prefixed.prefix))
     return toolsets
+
+
+def _both(first: OnAnswer, second: OnAnswer | None) -> OnAnswer:
+    async def see(record: AnswerRecord) -> None:
+        for on_answer in (first, second):
+            seen = on_answer(record) if on_answer is not None else None
+            if isawaitable(seen):
+                await seen
+
+    return see
 
 
 def _has_result(ctx: RunContext[Any]) -> bool:

@@ -1,0 +1,33 @@
+"""In-process testing of servers that ask, and of agents that answer.
+
+In pytest, the fixture `askback` is a `Rehearsal` on each protocol generation. Testing servers needs FastMCP, the extra
+`testing`; testing agents needs Pydantic AI as well, the extra `agent`, and imports it when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from askback.extras import from_extra
+from askback.testing.clients import ScriptedClient
+from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
+from askback.testing.rehearsals import Generation, Rehearsal
+
+if TYPE_CHECKING:
+    from askback.testing.models import ScriptedModel, calls
+    from askback.testing.plays import Play
+
+__all__ = [
+    "Conversation",
+    "ConversationError",
+    "Exchange",
+    "Generation",
+    "Play",
+    "Rehearsal",
+    "ScriptedClient",
+    "ScriptedModel",
+    "ToolCall",
+    "calls",
+]
+
+__getattr__ = from_extra(
+    "agent", "Pydantic AI", __name__, {"Play": "plays", "ScriptedModel": "models", "calls": "models"}
+)

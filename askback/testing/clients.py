@@ -1,0 +1,195 @@
+"""A client that answers from a script, and says so when a conversation goes another way."""
+
+import difflib
+from types import TracebackType
+from typing import Any
+
+import fastmcp
+from fastmcp.client.transports import infer_transport
+from mcp import ClientSession
+from mcp.client.session import ClientRequestContext
+from mcp_types import (
+    INVALID_REQUEST,
+    CallToolResult,
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ElicitResult,
+    ErrorData,
+    InputRequest,
+    InputRequiredResult,
+    InputResponse,
+    ListRootsResult,
+    SamplingCapability,
+    SamplingToolsCapability,
+    TextContent,
+)
+
+from askback.agents.answers import Accept, Cancel, Decline, Defer
+from askback.agents.content import ContentError
+from askback.agents.questions import Question, question_of
+from askback.agents.responses import content_of, response_to
+from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
+from askback.testing.scripts import Answers, NotScriptedError, Script, check_used, script_of, unanswered
+from askback.transports import SessionTransport
+
+RESULTS = (ElicitResult, CreateMessageResult, CreateMessageResultWithTools, ListRootsResult)
+
+NEVER_CALLED: Any = object
+"""A handler to declare a capability with. The sessions answer by themselves."""
+
+
+class ScriptedClient(fastmcp.Client[Any]):
+    """A `fastmcp.Client` whose person, model and directories are in a script.
+
+        async with ScriptedClient(mcp, {"Order anyway": {"confirm": True}}) as client:
+            result = await client.call_tool("order_book", {"title": "Neuromancer"})
+
+    The script is a mapping, whose keys are regular expressions for messages, models that forms ask for, or `Elicit`,
+    `Sample` and `ListRoots` for any question of that kind; or a list of answers in order; or a policy, which is given
+    None for the run; or a `Conversation` to repeat. An answer is `Accept`, `Decline` or `Cancel`, what to accept with,
+    or a whole result of the protocol, which is sent unchecked.
+
+    A question that the script does not answer, one asked twice, and an answer that was never asked for are
+    `ConversationError`s, raised by the call or when the connection is closed.
+    """
+
+    def __init__(self, server: Any, answers: Answers = None, **options: Any) -> None:
+        self.conversation = Conversation()
+        self.script: Script = script_of(answers)
+        self.failure: ConversationError | None = None
+        session_class = type("ScriptedSession", (_ScriptedSession,), {"client": self})
+        super().__init__(
+            SessionTransport(infer_transport(server), session_class),
+            elicitation_handler=NEVER_CALLED,
+            sampling_handler=NEVER_CALLED,
+            sampling_capabilities=SamplingCapability(tools=SamplingToolsCapability()),
+            roots=NEVER_CALLED,
+            **options,
+        )
+
+    @property
+    def asked(self) -> list[Question]:
+        """What the server has asked, in order; on 2026-07-28 with the round and the key of the resolver."""
+        return [exchange.question for exchange in self.conversation.exchanges]
+
+    @property
+    def messages(self) -> list[str]:
+        """What the server has asked, in words."""
+        return [question.message for question in self.asked]
+
+    async def call_tool_mcp(self, name: str, arguments: dict[str, Any], *args: Any, **options: Any) -> CallToolResult:
+        """Call a tool, as FastMCP's client does, and keep what was said.
+
+        Raises:
+            ConversationError: If the server asked what the script does not answer, or has no such tool.
+        """
+        call = ToolCall(tool=name, arguments=arguments)
+        self.conversation.calls.append(call)
+        try:
+            result = await super().call_tool_mcp(name, arguments, *args, **options)
+        except Exception as error:
+            call.result, call.failed = str(error), True
+            self._fail_if_scripted_otherwise()
+            raise
+        call.result = "\n".join(each.text for each in result.content if isinstance(each, TextContent))
+        call.failed = bool(result.is_error)
+        self._fail_if_scripted_otherwise()
+        if call.failed:
+            await self._check_exists(name)
+        return result
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Disconnect.
+
+        Raises:
+            ConversationError: If something in the script was never used.
+        """
+        await super().__aexit__(kind, error, trace)  # pyright: ignore[reportUnknownMemberType]
+        if error is None:
+            self._fail_if_scripted_otherwise()
+            check_used(self.script, self.conversation)
+
+    async def answer(self, call: ToolCall, question: Question) -> InputResponse | ErrorData:
+        """What the script says to a question. Where it says nothing, the call is going to fail."""
+        exchange = Exchange(question=question)
+        call.exchanges.append(exchange)
+        try:
+            answer, said_by = await self.script.reply(call, question)
+            response = _response(question, answer, said_by)
+        except NotScriptedError as missing:
+            self.failure = self.failure or unanswered(self.conversation, question, missing)
+            return ErrorData(code=INVALID_REQUEST, message="The test has no answer to this")
+        exchange.answered_by = said_by
+        if isinstance(response, ErrorData):
+            exchange.action = "decline"
+        else:
+            exchange.action = response.action if isinstance(response, ElicitResult) else "accept"
+            exchange.content = content_of(response)
+        return response
+
+    def _fail_if_scripted_otherwise(self) -> None:
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            raise failure from None
+
+    async def _check_exists(self, name: str) -> None:
+        tools = [tool.name for tool in await self.list_tools()]
+        if name not in tools:
+            near = difflib.get_close_matches(name, tools, 1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            there = ", ".join(tools) or "none"
+            raise ConversationError(f"There is no tool {name!r}: {hint}The server has {there}", self.conversation)
+
+
+class _ScriptedSession(ClientSession):
+    """A session that takes each question to the client's script, with the call and the round it belongs to."""
+
+    client: ScriptedClient
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._rounds: dict[str | None, int] = {}
+        self._asked: dict[int, tuple[str, int]] = {}
+
+    async def call_tool(self, *args: Any, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Call a tool, and note which round asks what."""
+        result: Any = await super().call_tool(*args, **options)
+        if isinstance(result, InputRequiredResult):
+            number = self._rounds[result.request_state] = self._rounds.get(options.get("request_state"), 0) + 1
+            for key, request in (result.input_requests or {}).items():
+                self._asked[id(request)] = (key, number)
+        return result
+
+    async def dispatch_input_request(
+        self, ctx: ClientRequestContext, request: InputRequest
+    ) -> InputResponse | ErrorData:
+        """Answer a question, whichever way it has come."""
+        calls = self.client.conversation.calls
+        call = next((each for each in reversed(calls) if each.result is None), None)
+        if call is None:
+            call = ToolCall(tool="", arguments={})
+            calls.append(call)
+        key, number = self._asked.pop(id(request), (None, 1))
+        question = question_of(request, tool=call.tool, arguments=call.arguments, key=key, round=number)
+        return await self.client.answer(call, question)
+
+
+def _response(question: Question, answer: Any, said_by: str) -> InputResponse | ErrorData:
+    """An answer of a script, as it is sent.
+
+    Raises:
+        NotScriptedError: If it cannot be.
+    """
+    if isinstance(answer, RESULTS):
+        return answer
+    if isinstance(answer, Defer):
+        raise NotScriptedError("The script defers it, which only an agent can: a client answers, declines or cancels")
+    try:
+        response = response_to(
+            question, answer if isinstance(answer, Accept | Decline | Cancel) else Accept(answer), "script"
+        )
+    except ContentError as misfit:
+        raise NotScriptedError(f"What {said_by} of the script says to it does not fit: {misfit}") from None
+    return response or ErrorData(code=INVALID_REQUEST, message=f"The {question.kind} request was declined")

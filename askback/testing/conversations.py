@@ -1,0 +1,136 @@
+"""What was called, asked, answered and said: to assert on, to look at, and to keep."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from askback.agents.answers import Action
+from askback.agents.documents import Document
+from askback.agents.questions import Question
+
+if TYPE_CHECKING:
+    from askback.agents.records import AnswerRecord
+
+DONE = {"accept": "accepted", "decline": "declined", "cancel": "cancelled", "defer": "deferred"}
+
+
+@dataclass(kw_only=True)
+class Exchange:
+    """A question, and what became of it."""
+
+    question: Question
+    action: Action | None = None
+    """None while there is no answer."""
+    content: Any = None
+    answered_by: str = ""
+
+
+@dataclass(kw_only=True)
+class ToolCall:
+    """A call, what it made the server ask, and how it ended."""
+
+    tool: str
+    arguments: dict[str, Any]
+    exchanges: list[Exchange] = Field(default_factory=list[Exchange])
+    result: str | None = None
+    """What the tool said, or the sentence it failed with; None while it is under way."""
+    failed: bool = False
+    id: str | None = None
+    """The model's id of the call, where an agent made it."""
+
+
+@dataclass(kw_only=True)
+class Conversation(Document):
+    """The calls of a connection or a run, with their questions and answers.
+
+    It can be saved, and loaded to answer the same questions again. It is also a toolset's `on_answer`, which is how the
+    answers of real people and models are recorded: `ResolverToolset(..., on_answer=conversation)`.
+    """
+
+    version: Literal[1] = 1
+    calls: list[ToolCall] = Field(default_factory=list[ToolCall])
+
+    def __call__(self, record: "AnswerRecord") -> None:
+        """Take note of a question that was answered in a run."""
+        exchange = Exchange(
+            question=record.question, action=record.action, content=record.content, answered_by=record.policy
+        )
+        self.call_that_asks(record.question, record.tool_call_id).exchanges.append(exchange)
+
+    def call_that_asks(self, question: Question, tool_call_id: str | None) -> ToolCall:
+        """The call of an agent that a question belongs to, noted if it was not yet."""
+        call = next((each for each in reversed(self.calls) if each.id == tool_call_id), None)
+        if call is None:
+            call = ToolCall(tool=question.tool, arguments=question.arguments, id=tool_call_id)
+            self.calls.append(call)
+        return call
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """Every question with its answer, in the order in which they were asked."""
+        return [exchange for call in self.calls for exchange in call.exchanges]
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a JSON file, to be read by people and by `load`."""
+        Path(path).write_text(json.dumps(json.loads(self.to_json()), indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` has written.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If it holds no conversation.
+        """
+        try:
+            return cls.from_json(Path(path).read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{path} holds no conversation: {error}") from None
+
+    def picture(self) -> str:
+        """It as text, for people."""
+        return "\n".join(line for call in self.calls for line in _call_lines(call))
+
+
+class ConversationError(AssertionError):
+    """A conversation did not go as its test said it would; the message shows it."""
+
+    def __init__(self, reason: str, conversation: Conversation) -> None:
+        self.reason = reason
+        self.conversation = conversation
+        picture = conversation.picture() or "(nothing was called)"
+        super().__init__(f"{reason}\n\n{picture}")
+
+
+def _call_lines(call: ToolCall) -> list[str]:
+    arguments = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
+    lines = [f"{call.tool}({arguments})"]
+    number = 0
+    for exchange in call.exchanges:
+        question = exchange.question
+        if question.key is not None and question.round != number:
+            number = question.round
+            lines.append(f"  round {number}")
+        asker = (
+            question.key or {"elicitation": "a person", "sampling": "a model", "roots": "directories"}[question.kind]
+        )
+        lines.append(f"    asks   {asker}: {question.message or question.kind}")
+        lines += [f"           {line}" for line in _fields(question)]
+        by = f"  (by {exchange.answered_by})" if exchange.answered_by else ""
+        content = f" {json.dumps(exchange.content)}" if exchange.content is not None else ""
+        lines.append(f"    gets   {DONE[exchange.action]}{content}{by}" if exchange.action else "    gets   no answer")
+    if call.result is not None:
+        lines.append(f"  {'failed' if call.failed else 'said'}   {call.result}")
+    return lines
+
+
+def _fields(question: Question) -> list[str]:
+    """The fields of a form, a line each."""
+    properties: dict[str, dict[str, Any]] = (question.schema or {}).get("properties", {})
+    return [
+        f"{name}: {field.get('type', 'text')}" + (f" of {choices}" if (choices := field.get("enum")) else "")
+        for name, field in properties.items()
+    ]

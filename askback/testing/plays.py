@@ -1,0 +1,188 @@
+"""Runs of agents in tests: with a scripted model, the real toolsets and policies, and any server."""
+
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+from fastmcp import Client
+from mcp_types import ElicitResult
+from pydantic_ai import Agent, AgentRunResult, DeferredToolRequests, RunContext, RunUsage, UserError
+from pydantic_ai.messages import ToolReturnPart
+from pydantic_ai.models import Model
+from pydantic_ai.toolsets import AbstractToolset
+
+from askback.agents.answers import ANSWERS, Accept, Answer, Cancel, Decline
+from askback.agents.policies import Policy, PolicyError
+from askback.agents.questions import Question
+from askback.agents.records import AnswerRecord, OnAnswer
+from askback.agents.suspension import PendingQuestion, pending_questions, resume_with
+from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
+from askback.testing.hosting import transport_to
+from askback.testing.rehearsals import Rehearsal
+from askback.testing.scripts import Answers, NotScriptedError, Script, check_used, script_of, unanswered
+from askback.toolsets import ResolverToolset
+
+OutputT = TypeVar("OutputT")
+
+
+@dataclass(kw_only=True)
+class Play(Generic[OutputT]):
+    """A run of an agent, and what it was asked and answered on the way."""
+
+    result: AgentRunResult[OutputT]
+    answers: list[AnswerRecord]
+    """Each question, what was answered and by which policy, in the order of the answers."""
+    conversation: Conversation
+    stage: "Stage[OutputT]" = field(repr=False)
+
+    @property
+    def output(self) -> OutputT:
+        """What the agent said, or the `DeferredToolRequests` it stopped with."""
+        return self.result.output
+
+    @property
+    def usage(self) -> RunUsage:
+        """What it cost, with all that policies and sampling have used of models."""
+        return self.result.usage
+
+    @property
+    def pending(self) -> list[PendingQuestion]:
+        """The questions that were deferred, and that the run waits for."""
+        output = cast("object", self.output)
+        return pending_questions(output) if isinstance(output, DeferredToolRequests) else []
+
+    async def resume(self, answers: Answers, **options: Any) -> "Play[OutputT]":
+        """Go on with answers to what was deferred, from a script of the form `ScriptedClient` takes.
+
+        Raises:
+            ConversationError: If they are not the answers to what is pending.
+        """
+        script = script_of(answers)
+        given = {each.id: await self._reply(script, each.question) for each in self.pending}
+        check_used(script, self.conversation)
+        results = resume_with(cast("DeferredToolRequests", self.output), given)
+        history = self.result.all_messages()
+        return await self.stage.run(None, None, message_history=history, deferred_tool_results=results, **options)
+
+    async def _reply(self, script: Script, question: Question) -> Answer:
+        call = ToolCall(tool=question.tool, arguments=question.arguments)
+        try:
+            answer, _ = await script.reply(call, question)
+        except NotScriptedError as missing:
+            raise unanswered(self.conversation, question, missing) from None
+        return as_answer(answer)
+
+
+@dataclass
+class Stage(Generic[OutputT]):
+    """An agent, and what it is run with."""
+
+    rehearsal: Rehearsal
+    agent: Agent[Any, OutputT]
+    model: Model | None
+    server: Any
+
+    async def run(self, prompt: str | None, answers: Answers, **options: Any) -> Play[OutputT]:
+        """Run the agent once, to its end or to where it stops."""
+        conversation, records = Conversation(), list[AnswerRecord]()
+        script = script_of(answers) if answers is not None else None
+
+        def see(record: AnswerRecord) -> None:
+            records.append(record)
+            conversation(record)
+
+        with self._set(see, _Scripted(script, conversation) if script is not None else None):
+            try:
+                result = await self.agent.run(prompt, **options)
+            except PolicyError as error:
+                if isinstance(error.__cause__, ConversationError):
+                    raise error.__cause__ from None
+                raise
+        _note_results(conversation, result)
+        if script is not None:
+            check_used(script, conversation)
+        return Play(result=result, answers=records, conversation=conversation, stage=self)
+
+    @contextmanager
+    def _set(self, see: OnAnswer, policy: Policy[Any] | None) -> Generator[None]:
+        """The agent as it is to be run: its model, its toolsets' servers and policies, and who watches."""
+        toolsets = _answering_toolsets(self.agent)
+        servers = self._servers(toolsets)
+        with ExitStack() as stack:
+            if self.model is not None:
+                stack.enter_context(self.agent.override(model=self.model))
+            for toolset in toolsets:
+                server = servers.get(toolset.id)
+                stack.enter_context(
+                    toolset.override(
+                        client=Client(transport_to(server, self.rehearsal.over)) if server is not None else None,
+                        mode=self.rehearsal.mode,
+                        policies=[policy] if policy is not None else None,
+                        on_answer=see,
+                    )
+                )
+            yield
+
+    def _servers(self, toolsets: list[ResolverToolset[Any]]) -> Mapping[str | None, Any]:
+        ids = [toolset.id for toolset in toolsets]
+        server: object = self.server
+        if not toolsets:
+            raise UserError("The agent has no ResolverToolset: there is nobody to answer what its tools ask")
+        if isinstance(server, Mapping):
+            servers = cast("Mapping[str | None, Any]", server)
+            unknown = [each for each in servers if each not in ids]
+            if unknown:
+                raise UserError(f"The agent has no toolset with the id {unknown[0]!r}; it has {ids}")
+            return servers
+        if len(toolsets) > 1 and server is not None:
+            raise UserError(
+                f"The agent has several toolsets that answer, {ids}: say which server is whose, as a mapping"
+            )
+        return {ids[0]: server}
+
+
+class _Scripted:
+    """A script, as a policy."""
+
+    def __init__(self, script: Script, conversation: Conversation) -> None:
+        self.__name__ = "the script"
+        self._script = script
+        self._conversation = conversation
+
+    async def __call__(self, ctx: RunContext[Any], question: Question) -> Answer:
+        call = self._conversation.call_that_asks(question, ctx.tool_call_id)
+        try:
+            answer, _ = await self._script.reply(call, question)
+        except NotScriptedError as missing:
+            call.exchanges.append(Exchange(question=question))
+            raise unanswered(self._conversation, question, missing) from None
+        return as_answer(answer)
+
+
+def as_answer(answer: Any) -> Answer:
+    """What a script says, as a policy would."""
+    if isinstance(answer, ElicitResult):
+        refusals = {"decline": Decline(), "cancel": Cancel()}
+        return refusals.get(answer.action) or Accept(answer.content)
+    return answer if isinstance(answer, ANSWERS) else Accept(answer)
+
+
+def _answering_toolsets(agent: Agent[Any, Any]) -> list[ResolverToolset[Any]]:
+    found: list[ResolverToolset[Any]] = []
+
+    def visit(toolset: AbstractToolset[Any]) -> None:
+        if isinstance(toolset, ResolverToolset):
+            found.append(toolset)  # pyright: ignore[reportUnknownArgumentType]
+
+    for toolset in agent.toolsets:
+        toolset.apply(visit)
+    return found
+
+
+def _note_results(conversation: Conversation, result: AgentRunResult[Any]) -> None:
+    parts = [part for message in result.all_messages() for part in message.parts]
+    for call in conversation.calls:
+        for part in parts:
+            if isinstance(part, ToolReturnPart) and part.tool_call_id == call.id:
+                call.result = part.model_response_str()

@@ -1,0 +1,105 @@
+"""A rehearsal: servers and agents tried out on one protocol generation, over one kind of connection."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+
+from mcp.shared.exceptions import MCPError
+
+from askback.testing.clients import ScriptedClient
+from askback.testing.conversations import Conversation, ToolCall
+from askback.testing.hosting import Over, transport_to
+from askback.testing.scripts import Answers
+
+if TYPE_CHECKING:
+    from pydantic_ai import Agent
+    from pydantic_ai.models import Model
+
+    from askback.testing.plays import Play
+
+Generation = Literal["2026-07-28", "2025-11-25"]
+GENERATIONS: tuple[Generation, ...] = get_args(Generation)
+
+OutputT = TypeVar("OutputT")
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """Tries out servers that ask and agents that answer.
+
+    The fixture `askback` is one of these, for each protocol generation. Elsewhere, make one.
+    """
+
+    generation: Generation = "2026-07-28"
+    over: Over = "memory"
+
+    @property
+    def mode(self) -> Literal["auto", "legacy"]:
+        """The generation, as `fastmcp.Client` takes it."""
+        return "auto" if self.generation == "2026-07-28" else "legacy"
+
+    def connect(self, server: Any, answers: Answers = None, **options: Any) -> ScriptedClient:
+        """A client of `server` whose answers are scripted, to be entered with `async with`.
+
+        The options are those of `fastmcp.Client`; `ScriptedClient` says what a script is.
+
+        Raises:
+            ValueError: If the server cannot be reached over this kind of connection.
+        """
+        return ScriptedClient(transport_to(server, self.over), answers, mode=self.mode, **options)
+
+    async def call(
+        self, server: Any, tool: str, arguments: Mapping[str, Any] | None = None, answers: Answers = None
+    ) -> ToolCall:
+        """Connect, call one tool, and see what it asked, and what it said or failed with.
+
+        Raises:
+            ConversationError: If it asked something else than the script has answers for, or there is no such tool.
+        """
+        async with self.connect(server, answers) as client:
+            with suppress(MCPError):
+                await client.call_tool(tool, dict(arguments or {}), raise_on_error=False)
+        return client.conversation.calls[-1]
+
+    async def replay(self, server: Any, recording: Conversation | str | Path) -> Conversation:
+        """Make the calls of a recorded conversation again, and answer as was answered then.
+
+        Raises:
+            ConversationError: If a question, its order or its form has changed; the message shows the difference.
+        """
+        recorded = recording if isinstance(recording, Conversation) else Conversation.load(recording)
+        async with self.connect(server, recorded) as client:
+            for call in recorded.calls:
+                with suppress(MCPError):
+                    await client.call_tool(call.tool, call.arguments, raise_on_error=False)
+        return client.conversation
+
+    async def play(
+        self,
+        agent: "Agent[Any, OutputT]",
+        model: "Model | None" = None,
+        server: Any | Mapping[str, Any] = None,
+        answers: Answers = None,
+        *,
+        prompt: str | None = "Go on",
+        **options: Any,
+    ) -> "Play[OutputT]":
+        """Run an agent, and see what it was asked and what was answered.
+
+        Args:
+            agent: The agent, with its real toolsets and policies.
+            model: What to run it with, such as `calls("refund", order="ORD-1")`; its own model without.
+            server: What its toolset is to connect to. Several toolsets take a mapping of their ids; without, they
+                connect to what they always do.
+            answers: A script that answers instead of the policies, in the form `ScriptedClient` takes.
+            prompt: What the run is started with.
+            **options: Those of `Agent.run`: `deps`, `usage_limits`, `message_history` and so on.
+
+        Raises:
+            ConversationError: If a script was given and the questions were not those it has answers for.
+        """
+        from askback.testing.plays import Stage
+
+        return await Stage(self, agent, model, server).run(prompt, answers, **options)

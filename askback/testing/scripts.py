@@ -1,0 +1,206 @@
+"""Where the answers of a test come from: by question, in order, from a policy, or from an earlier conversation."""
+
+import difflib
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
+from askback.agents.questions import Kind, Question
+from askback.agents.responses import recorded
+from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
+from askback.words import ListRoots, Sample, SDKElicit
+
+Asked: TypeAlias = str | re.Pattern[str] | type
+Answers: TypeAlias = Mapping[Any, Any] | list[Any] | tuple[Any, ...] | Conversation | Callable[..., Any] | None
+"""What a test may give: `{pattern, model, Elicit, Sample or ListRoots: answer}`, `[answer, ...]`, a policy, or a
+conversation to repeat."""
+
+
+class NotScriptedError(Exception):
+    """A question that the script has no answer for; the message says why."""
+
+
+class Script(Protocol):
+    """The answers of a test."""
+
+    async def reply(self, call: ToolCall, question: Question) -> tuple[Any, str]:
+        """What to answer, and what of the script says so.
+
+        Raises:
+            NotScriptedError: If nothing does.
+        """
+        ...
+
+    def unused(self) -> list[str]:
+        """What the script has answers for that were never asked for, in words."""
+        ...
+
+
+def script_of(answers: Answers) -> Script:
+    """The script that a test means.
+
+    Raises:
+        TypeError: If it is none.
+    """
+    if isinstance(answers, Conversation):
+        return _Again(answers)
+    if callable(answers):
+        return _Policy(answers)
+    if isinstance(answers, Mapping):
+        return _ByQuestion(answers)
+    if isinstance(answers, list | tuple | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return _InOrder(answers or ())
+    raise TypeError(
+        "answers are a mapping of patterns or models, a list in order, a policy, or a conversation to repeat, not "
+        f"{type(answers).__name__}"
+    )
+
+
+def unanswered(conversation: Conversation, question: Question, reason: object) -> ConversationError:
+    """What a test fails with when a question came that its script does not answer."""
+    asked = question.message or f"for {question.kind}"
+    return ConversationError(f"{question.tool!r} asked {asked!r}. {reason}", conversation)
+
+
+def check_used(script: Script, conversation: Conversation) -> None:
+    """Make sure that nothing in a script was left over.
+
+    Raises:
+        ConversationError: If something was.
+    """
+    unused = ", ".join(script.unused())
+    if unused:
+        over = "The conversation is over" if conversation.exchanges else "Nothing was asked at all"
+        raise ConversationError(f"{over}, and the script has answers that were never used: {unused}", conversation)
+
+
+class _ByQuestion:
+    def __init__(self, answers: Mapping[Asked, Any]) -> None:
+        self._answers = answers
+        self._used: set[Asked] = set()
+
+    async def reply(self, call: ToolCall, question: Question) -> tuple[Any, str]:
+        for asked, answer in self._answers.items():
+            if _is_meant(asked, question):
+                if any(_is_same(each.question, question) for each in call.exchanges if each.question is not question):
+                    raise NotScriptedError(
+                        "The same question was asked twice in one call. If that is meant, give the answers in order, "
+                        "as a list"
+                    )
+                self._used.add(asked)
+                return answer, _name(asked)
+        known = ", ".join(_name(asked) for asked in self._answers)
+        raise NotScriptedError(f"The script has no answer for it, only for {known}")
+
+    def unused(self) -> list[str]:
+        return [_name(asked) for asked in self._answers if asked not in self._used]
+
+
+class _InOrder:
+    def __init__(self, answers: Iterable[Any]) -> None:
+        self._answers = list(answers)
+        self._given = 0
+
+    async def reply(self, call: ToolCall, question: Question) -> tuple[Any, str]:
+        if self._given == len(self._answers):
+            reason = f"The script has {len(self._answers)} answers, all of them given" if self._answers else NO_SCRIPT
+            raise NotScriptedError(reason)
+        self._given += 1
+        return self._answers[self._given - 1], f"answer {self._given}"
+
+    def unused(self) -> list[str]:
+        return [f"answer {number + 1}" for number in range(self._given, len(self._answers))]
+
+
+NO_SCRIPT = "No question was expected"
+
+
+class _Policy:
+    """A policy, asked as by nobody's run."""
+
+    def __init__(self, policy: Callable[..., Any]) -> None:
+        self._policy = policy
+        self._name = getattr(policy, "__name__", type(policy).__name__)
+
+    async def reply(self, call: ToolCall, question: Question) -> tuple[Any, str]:
+        answer = self._policy(None, question)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if answer is None:
+            raise NotScriptedError(f"{self._name} has no opinion on it")
+        return answer, self._name
+
+    def unused(self) -> list[str]:
+        return []
+
+
+class _Again:
+    """The answers of an earlier conversation, to the same questions in the same order.
+
+    The two generations ask in different orders, so over the other one a question only has to be one of them.
+    """
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._left = list(conversation.exchanges)
+
+    async def reply(self, call: ToolCall, question: Question) -> tuple[Any, str]:
+        if not self._left:
+            raise NotScriptedError("It was not asked when the conversation was recorded")
+        expected = self._left[0]
+        if (expected.question.key is None) != (question.key is None):
+            expected = next((each for each in self._left if not _difference(each.question, question)), expected)
+        difference = _difference(expected.question, question)
+        if difference:
+            raise NotScriptedError(f"It is not what was asked when the conversation was recorded:\n\n{difference}")
+        self._left.remove(expected)
+        return _answer_in(expected), "the recording"
+
+    def unused(self) -> list[str]:
+        return [f"{each.question.message or each.question.kind!r}" for each in self._left]
+
+
+def _answer_in(exchange: Exchange) -> Answer:
+    if exchange.action != "accept":
+        return {"decline": Decline(), "cancel": Cancel()}.get(exchange.action or "", Defer())
+    question = exchange.question
+    return Accept(exchange.content if question.kind == "elicitation" else recorded(question, exchange.content))
+
+
+def _difference(before: Question, now: Question) -> str:
+    """How a question differs from another; an empty text where it is the same."""
+    # Older connections know no keys and rounds, and only they carry the title of a whole form.
+    in_rounds = before.key is not None and now.key is not None
+    left_out = {"server", "arguments"} if in_rounds else {"server", "arguments", "key", "round"}
+
+    def lines(question: Question) -> list[str]:
+        asked: dict[str, Any] = json.loads(question.to_json())
+        asked.get("schema", {}).pop("title", None)
+        kept = {name: value for name, value in asked.items() if name not in left_out}
+        return json.dumps(kept, indent=2, sort_keys=True).splitlines()
+
+    return "\n".join(difflib.unified_diff(lines(before), lines(now), "recorded", "asked now", lineterm=""))
+
+
+def _is_meant(asked: Asked, question: Question) -> bool:
+    kind = _kind(asked)
+    return question.kind == kind if kind is not None else question.matches(asked)
+
+
+def _kind(asked: Asked) -> Kind | None:
+    if not isinstance(asked, type):
+        return None
+    kinds: dict[type, Kind] = {SDKElicit: "elicitation", Sample: "sampling", ListRoots: "roots"}
+    return next((kind for word, kind in kinds.items() if issubclass(asked, word)), None)
+
+
+def _is_same(one: Question, other: Question) -> bool:
+    return one.key == other.key and one.fingerprint() == other.fingerprint()
+
+
+def _name(asked: Asked) -> str:
+    if isinstance(asked, type):
+        return asked.__name__
+    return repr(asked if isinstance(asked, str) else asked.pattern)

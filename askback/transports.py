@@ -1,0 +1,45 @@
+"""Connections whose sessions are of a class of ours."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, Unpack
+
+from fastmcp.client.transports import ClientTransport
+from fastmcp.client.transports.base import SessionKwargs, TransportOptions
+from mcp import ClientSession
+
+
+class SessionTransport(ClientTransport):
+    """A transport that opens sessions of the class it is given, and is in all else the transport inside it."""
+
+    def __init__(self, transport: ClientTransport, session_class: type[ClientSession]) -> None:
+        self._transport = transport
+        self._session_class = session_class
+        self.legacy_only = transport.legacy_only
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else there is to know of the transport inside: its address, its headers."""
+        if name == "_transport":
+            raise AttributeError(name)
+        return getattr(self._transport, name)
+
+    def __repr__(self) -> str:
+        return repr(self._transport)
+
+    @asynccontextmanager
+    async def connect_session(
+        self, *, transport_options: TransportOptions | None = None, **session_kwargs: Unpack[SessionKwargs]
+    ) -> AsyncGenerator[ClientSession]:
+        """Connect."""
+        options = replace(transport_options or TransportOptions(), session_class=self._session_class)
+        async with self._transport.connect_session(transport_options=options, **session_kwargs) as session:
+            yield session
+
+    async def close(self) -> None:
+        """Close the transport inside."""
+        await self._transport.close()
+
+    def get_session_id(self) -> str | None:
+        """The session id of the transport inside."""
+        return self._transport.get_session_id()

@@ -1,0 +1,325 @@
+"""A server's questions, answered from a script, over every connection and both generations."""
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import fastmcp
+import pytest
+from fastmcp.exceptions import ToolError
+from mcp.shared.exceptions import MCPError
+from mcp_types import CreateMessageResult, ElicitRequestURLParams, ElicitResult, TextContent
+
+from askback import Elicit, ListRoots, Resolve, Sample
+from askback.agents import Accept, Cancel, Decline, Defer, Question
+from askback.integration import FastMCP
+from askback.testing import ConversationError, Rehearsal, ScriptedClient
+from tests.testing.shop import Paper, Scope, mcp
+
+WRAP = {"order": "ORD-1"}
+ANSWERS = {"Refund": {"full": True}, "paper": {"paper": "red"}, "note": {"paper": "blue"}}
+WRAPPED = "wrapped ORD-1 in red, with a blue note"
+
+
+async def test_a_test_of_a_server_takes_four_lines(askback: Rehearsal) -> None:
+    async with askback.connect(mcp, {"Refund all": {"full": True}}) as client:
+        result = await client.call_tool("refund", {"order": "ORD-1"})
+    assert result.data == "refunded ORD-1, full=True"
+
+
+@pytest.mark.askback(over=["memory", "http", "stdio"])
+async def test_every_connection_is_a_word(askback: Rehearsal) -> None:
+    call = await askback.call(mcp, "wrap", WRAP, ANSWERS)
+    assert call.result == WRAPPED
+    assert len(call.exchanges) == 3
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        ANSWERS,
+        {re.compile("(?i)REFUND"): Scope(full=True), "paper": Paper(paper="red"), Paper: Accept({"paper": "blue"})},
+        {Elicit: ElicitResult(action="accept", content={"full": True, "paper": "red"})},
+    ],
+    ids=["patterns", "models", "kinds"],
+)
+async def test_answers_are_scripted_by_message_by_form_and_by_kind(askback: Rehearsal, answers: Any) -> None:
+    call = await askback.call(mcp, "wrap", WRAP, answers)
+    assert not call.failed
+    assert {exchange.question.message for exchange in call.exchanges} == {
+        "Refund all of ORD-1?",
+        "Which paper?",
+        "Which note?",
+    }
+
+
+async def test_answers_are_scripted_in_order(askback: Rehearsal) -> None:
+    red, blue = {"paper": "red"}, {"paper": "blue"}
+    # Rounds ask what can be asked now; older connections ask in the order of declaration.
+    in_order = [{"full": True}, blue, red] if askback.generation == "2026-07-28" else [{"full": True}, red, blue]
+    assert (await askback.call(mcp, "wrap", WRAP, in_order)).result == WRAPPED
+    assert (await askback.call(mcp, "wrap", WRAP, tuple(in_order))).result == WRAPPED
+
+
+async def test_models_and_directories_are_scripted_too(askback: Rehearsal) -> None:
+    call = await askback.call(mcp, "judge", WRAP, {Sample: "Quite.", ListRoots: ["/srv"]})
+    assert call.result == "Quite. ['file:///srv']"
+    completion = CreateMessageResult(role="assistant", content=TextContent(text="No."), model="m")
+    call = await askback.call(mcp, "judge", WRAP, {"Is ORD-1 odd": completion, ListRoots: [Path("/a")]})
+    assert call.result == "No. ['file:///a']"
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [(Decline(), "was decline"), (Cancel(), "was cancel"), (ElicitResult(action="decline"), "decline")],
+)
+async def test_a_script_refuses(askback: Rehearsal, answer: Any, sentence: str) -> None:
+    call = await askback.call(mcp, "refund", WRAP, [answer])
+    assert call.failed
+    assert sentence in (call.result or "")
+    async with askback.connect(mcp, [answer]) as client:
+        with pytest.raises(ToolError, match=sentence):
+            await client.call_tool("refund", WRAP)
+
+
+async def test_declining_a_sampling_request_fails_the_call_and_not_the_test(askback: Rehearsal) -> None:
+    call = await askback.call(mcp, "judge", WRAP, {Sample: Decline(), ListRoots: []})
+    assert call.failed
+    assert (call.result or "").endswith("The sampling request was declined")
+
+
+async def test_a_policy_is_a_script(askback: Rehearsal) -> None:
+    async def person(ctx: None, question: Question) -> Accept | None:
+        return Accept({"full": False}) if question.asks(Scope) else None
+
+    assert (await askback.call(mcp, "refund", WRAP, Accept({"full": True}))).result == "refunded ORD-1, full=True"
+    call = await askback.call(mcp, "refund", WRAP, person)
+    assert (call.result, call.exchanges[0].answered_by) == ("refunded ORD-1, full=False", "person")
+    with pytest.raises(ConversationError, match=r"'wrap' asked 'Which (paper|note)\?'\. person has no opinion on it"):
+        await askback.call(mcp, "wrap", WRAP, person)
+
+
+async def test_what_was_asked_can_be_asked_for(askback: Rehearsal) -> None:
+    async with askback.connect(mcp, ANSWERS) as client:
+        await client.call_tool("wrap", WRAP)
+        await client.call_tool("refund", {"order": "ORD-2"})
+    rounds = {question.message: (question.round, question.key) for question in client.asked}
+    if askback.generation == "2026-07-28":
+        assert client.messages == ["Refund all of ORD-1?", "Which note?", "Which paper?", "Refund all of ORD-2?"]
+        assert rounds == {
+            "Refund all of ORD-1?": (1, "tests.testing.shop:ask_scope"),
+            "Which note?": (1, "tests.testing.shop:ask_note"),
+            "Which paper?": (2, "tests.testing.shop:ask_paper"),
+            "Refund all of ORD-2?": (1, "tests.testing.shop:ask_scope"),
+        }
+    else:
+        assert client.messages == ["Refund all of ORD-1?", "Which paper?", "Which note?", "Refund all of ORD-2?"]
+        assert set(rounds.values()) == {(1, None)}
+    assert [question.tool for question in client.asked] == ["wrap", "wrap", "wrap", "refund"]
+    assert client.asked[0].asks(Scope)
+
+
+async def test_a_question_nobody_expected_shows_the_conversation(askback: Rehearsal) -> None:
+    with pytest.raises(ConversationError) as failure:
+        await askback.call(mcp, "wrap", WRAP, {"Refund": {"full": True}, "note": {"paper": "red"}})
+    lines = str(failure.value).splitlines()
+    assert lines[0] == "'wrap' asked 'Which paper?'. The script has no answer for it, only for 'Refund', 'note'"
+    assert lines[2] == "wrap(order='ORD-1')"
+    if askback.generation == "2026-07-28":
+        assert lines[3:] == [
+            "  round 1",
+            "    asks   tests.testing.shop:ask_scope: Refund all of ORD-1?",
+            "           full: boolean",
+            "    gets   accepted {\"full\": true}  (by 'Refund')",
+            "    asks   tests.testing.shop:ask_note: Which note?",
+            "           paper: string of ['red', 'blue']",
+            '    gets   accepted {"paper": "red"}  (by \'note\')',
+            "  round 2",
+            "    asks   tests.testing.shop:ask_paper: Which paper?",
+            "           paper: string of ['red', 'blue']",
+            "    gets   no answer",
+        ]
+    else:
+        assert lines[6:9] == [
+            "    asks   a person: Which paper?",
+            "           paper: string of ['red', 'blue']",
+            "    gets   no answer",
+        ]
+
+
+async def test_no_script_expects_no_question(askback: Rehearsal) -> None:
+    assert (await askback.call(mcp, "plain", WRAP)).result == "plain ORD-1"
+    with pytest.raises(ConversationError, match="asked 'Refund all of ORD-1\\?'. No question was expected"):
+        await askback.call(mcp, "refund", WRAP)
+    with pytest.raises(ConversationError, match="'judge' asked 'for roots'. The script has no answer|'Is ORD-1 odd"):
+        await askback.call(mcp, "judge", WRAP, {"never": 1})
+
+
+async def test_a_script_that_is_too_short_says_so(askback: Rehearsal) -> None:
+    with pytest.raises(ConversationError, match="The script has 1 answers, all of them given"):
+        await askback.call(mcp, "wrap", WRAP, [{"full": True}])
+
+
+@pytest.mark.parametrize(
+    ("answers", "complaint"),
+    [
+        ({"Refund": {"full": "maybe"}}, "What 'Refund' of the script says to it does not fit: full: 'maybe' is not of"),
+        ([{}], "What answer 1 of the script says to it does not fit: 'full' is a required property"),
+        ([3], "does not fit: a form takes a mapping, a pydantic model or a dataclass, not int"),
+        ({Elicit: Defer()}, "The script defers it, which only an agent can"),
+    ],
+)
+async def test_a_script_that_does_not_fit_the_form_says_where(askback: Rehearsal, answers: Any, complaint: str) -> None:
+    with pytest.raises(ConversationError, match=re.escape(complaint)):
+        await askback.call(mcp, "refund", WRAP, answers)
+
+
+async def test_nonsense_can_be_sent_on_purpose(askback: Rehearsal) -> None:
+    call = await askback.call(mcp, "refund", WRAP, [ElicitResult(action="accept", content={"full": "maybe"})])
+    assert (call.failed, call.result) == (True, "Resolver 'ask_scope': the accepted content does not fit the question")
+
+
+async def test_an_answer_that_was_never_used_fails(askback: Rehearsal) -> None:
+    leftover = "The conversation is over, and the script has answers that were never used: 'gift', Paper"
+    with pytest.raises(ConversationError, match=leftover) as failure:
+        await askback.call(mcp, "refund", WRAP, {"Refund": {"full": True}, "gift": {}, Paper: {}})
+    assert "refunded ORD-1, full=True" in str(failure.value)
+    with pytest.raises(ConversationError, match="never used: answer 2, answer 3"):
+        await askback.call(mcp, "refund", WRAP, [{"full": True}, 2, 3])
+
+
+async def test_a_server_that_never_asks_is_told_apart(askback: Rehearsal) -> None:
+    with pytest.raises(ConversationError, match="Nothing was asked at all, and the script has .* 'Refund'"):
+        await askback.call(mcp, "plain", WRAP, {"Refund": {"full": True}})
+    with pytest.raises(ConversationError, match=r"never used: answer 1\n\n\(nothing was called\)"):
+        async with askback.connect(mcp, [1]):
+            pass
+
+
+async def test_a_tool_that_does_not_exist_is_named_with_those_that_do(askback: Rehearsal) -> None:
+    with pytest.raises(
+        ConversationError, match="There is no tool 'refnd': did you mean 'refund'\\? The server has refu"
+    ):
+        await askback.call(mcp, "refnd", WRAP, {"Refund": {"full": True}})
+    with pytest.raises(ConversationError, match="There is no tool 'xyz': The server has none"):
+        await askback.call(FastMCP("empty"), "xyz")
+
+
+async def test_a_failure_inside_the_test_is_not_hidden_by_a_leftover(askback: Rehearsal) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with askback.connect(mcp, [1]):
+            raise ZeroDivisionError
+
+
+@pytest.mark.askback("2026-07-28")
+async def test_a_question_asked_twice_in_one_call_fails(askback: Rehearsal) -> None:
+    server = fastmcp.FastMCP("forgetful")
+
+    @server.tool
+    async def nag() -> Any:
+        from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
+
+        params = ElicitRequestFormParams(message="Well?", requested_schema={"type": "object", "properties": {}})
+        return InputRequiredResult(input_requests={"q": ElicitRequest(params=params)}, request_state="again")
+
+    with pytest.raises(ConversationError, match="asked twice in one call. If that is meant, give the answers in order"):
+        await askback.call(server, "nag", {}, {"Well": {}})
+
+
+async def test_the_same_question_in_the_next_call_is_another(askback: Rehearsal) -> None:
+    async with askback.connect(mcp, {"Refund": {"full": True}}) as client:
+        await client.call_tool("refund", WRAP)
+        await client.call_tool("refund", WRAP)
+    assert len(client.asked) == 2
+
+
+@pytest.mark.askback("2025-11-25")
+async def test_what_is_asked_outside_any_call_is_seen_too(askback: Rehearsal) -> None:
+    server = fastmcp.FastMCP("curious")
+
+    @server.resource("data://x")
+    async def read(ctx: fastmcp.Context) -> str:
+        result = await ctx.elicit("Who reads?", str)
+        return str(getattr(result, "data", None))
+
+    async with askback.connect(server, {"Who": {"value": "Ada"}}) as client:
+        (content,) = await client.read_resource("data://x")
+    assert getattr(content, "text", None) == "Ada"
+    assert client.messages == ["Who reads?"]
+
+
+@pytest.mark.askback("2025-11-25")
+async def test_a_failure_that_the_test_swallowed_comes_back_at_the_end(askback: Rehearsal) -> None:
+    server = fastmcp.FastMCP("curious")
+
+    @server.resource("data://x")
+    async def read(ctx: fastmcp.Context) -> str:
+        return str(await ctx.elicit("Who reads?", str))
+
+    async def swallow() -> None:
+        async with askback.connect(server) as client:
+            with suppress(MCPError):
+                await client.read_resource("data://x")
+
+    with pytest.raises(ConversationError, match="Who reads"):
+        await swallow()
+
+
+@pytest.mark.askback("2026-07-28")
+async def test_an_address_is_accepted_without_content(askback: Rehearsal) -> None:
+    server = fastmcp.FastMCP("visits")
+
+    @server.tool
+    async def visit(ctx: fastmcp.Context) -> Any:
+        from mcp_types import ElicitRequest, InputRequiredResult
+
+        if ctx.input_responses:
+            return "visited"
+        params = ElicitRequestURLParams(message="Go there", url="https://a.example", elicitation_id="1")
+        return InputRequiredResult(input_requests={"q": ElicitRequest(params=params)}, request_state="s")
+
+    assert (await askback.call(server, "visit", {}, [Accept()])).result == "visited"
+
+
+def test_a_script_of_another_kind_is_refused() -> None:
+    with pytest.raises(TypeError, match="a mapping of patterns or models, a list in order, a policy.*not str"):
+        ScriptedClient(mcp, "yes")  # pyright: ignore[reportArgumentType]
+
+
+def test_a_server_that_cannot_be_reached_that_way_is_refused() -> None:
+    with pytest.raises(ValueError, match="'local' is in no module: make it one's global"):
+        Rehearsal(over="stdio").connect(FastMCP("local"))
+    with pytest.raises(ValueError, match="Over http, a test starts a FastMCP server of its own: 'x.py' is none"):
+        Rehearsal(over="http").connect("x.py")
+    with pytest.raises(ValueError, match="over 'memory', 'http' or 'stdio', not 'pigeon'"):
+        Rehearsal(over="pigeon").connect(mcp)  # pyright: ignore[reportArgumentType]
+
+
+async def test_a_server_that_does_not_start_says_so() -> None:
+    @asynccontextmanager
+    async def broken(server: Any) -> AsyncGenerator[None]:
+        raise RuntimeError("no database")
+        yield
+
+    with pytest.raises(RuntimeError, match="its log says why"):
+        async with Rehearsal(over="http").connect(FastMCP("down", lifespan=broken)):
+            pass
+
+
+async def test_resolvers_of_a_plain_server_are_seen(askback: Rehearsal) -> None:
+    from askback.integration import resolved
+
+    server = fastmcp.FastMCP("plain")
+
+    async def ask() -> Elicit[Scope]:
+        return Elicit("All?", Scope)
+
+    @server.tool
+    @resolved
+    async def go(scope: Annotated[Scope, Resolve(ask)]) -> bool:
+        return scope.full
+
+    async with askback.connect(server, [{"full": True}]) as client:
+        assert (await client.call_tool("go")).data is True

@@ -1,0 +1,223 @@
+"""An agent's questions, with a scripted model, real policies and any server."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_types import ElicitResult
+from pydantic_ai import Agent, DeferredToolRequests, RunContext, ToolReturn, UserError
+from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.models.test import TestModel
+
+from askback.agents import (
+    Accept,
+    AnswerRecord,
+    Cancel,
+    Decline,
+    Defer,
+    FromModel,
+    PolicyError,
+    Question,
+    when,
+)
+from askback.testing import Conversation, ConversationError, Rehearsal, ScriptedModel, calls
+from askback.toolsets import ResolverToolset
+from tests.testing.shop import Paper, Scope, mcp, shop
+
+NOWHERE = "http://127.0.0.1:9/mcp"
+REFUND = calls("refund", order="ORD-1")
+
+
+def trusted(ctx: RunContext[bool], question: Question) -> Accept | None:
+    return Accept(Scope(full=True)) if ctx.deps and question.asks(Scope) else None
+
+
+toolset = ResolverToolset[bool](NOWHERE, id="shop", policies=[trusted, Defer()], restartable=True)
+agent = Agent("test", deps_type=bool, toolsets=[toolset], output_type=[str, DeferredToolRequests])
+
+
+async def test_a_test_of_an_agent_takes_six_lines(askback: Rehearsal) -> None:
+    run = await askback.play(agent, calls("refund", order="ORD-1"), mcp, deps=True)
+    assert run.output == "refunded ORD-1, full=True"
+    (answer,) = run.answers
+    assert (answer.policy, answer.action, answer.content) == ("trusted", "accept", {"full": True})
+    assert (run.pending, run.usage.requests, run.usage.tool_calls) == ([], 2, 1)
+
+
+@pytest.mark.askback(over=["http", "stdio"])
+async def test_an_agent_reaches_its_server_over_every_connection(askback: Rehearsal) -> None:
+    run = await askback.play(agent, REFUND, mcp, deps=True)
+    assert run.output == "refunded ORD-1, full=True"
+
+
+async def test_a_deferred_question_is_pending_and_resumed(askback: Rehearsal) -> None:
+    run = await askback.play(agent, calls("wrap", order="ORD-1"), mcp, deps=True)
+    by_round = {"Which note?"} if askback.generation == "2026-07-28" else {"Which paper?"}
+    assert {each.question.message for each in run.pending} == by_round
+    while run.pending:
+        run = await run.resume({Paper: Paper(paper="red")}, deps=True)
+    assert run.output == "wrapped ORD-1 in red, with a red note"
+
+
+async def test_what_cannot_be_resumed_with_says_why(askback: Rehearsal) -> None:
+    run = await askback.play(agent, REFUND, mcp, deps=False)
+    with pytest.raises(ConversationError, match="asked 'Refund all of ORD-1\\?'. The script has no answer for it"):
+        await run.resume({"gift": {}})
+    with pytest.raises(ConversationError, match="never used: answer 2"):
+        await run.resume([{"full": True}, 2])
+    declined = await run.resume([Decline()], deps=False)
+    assert str(declined.output).endswith("elicitation was decline")
+
+
+async def test_a_script_answers_instead_of_the_policies(askback: Rehearsal) -> None:
+    script = {
+        Scope: Scope(full=False),
+        "paper": ElicitResult(action="accept", content={"paper": "red"}),
+        Paper: Paper(paper="blue"),
+    }
+    run = await askback.play(agent, calls("wrap", order="ORD-1"), mcp, script, deps=True)
+    assert run.output == "wrapped ORD-1 in red, with a blue note"
+    assert {answer.policy for answer in run.answers} == {"the script"}
+    assert "said   wrapped ORD-1 in red, with a blue note" in run.conversation.picture()
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [(ElicitResult(action="decline"), "decline"), (ElicitResult(action="cancel"), "cancel"), (Cancel(), "cancel")],
+)
+async def test_a_script_refuses_for_an_agent(askback: Rehearsal, answer: Any, outcome: str) -> None:
+    run = await askback.play(agent, REFUND, mcp, [answer], deps=True)
+    assert str(run.output).endswith(f"elicitation was {outcome}")
+
+
+async def test_a_question_that_the_script_does_not_answer_fails_with_the_conversation(askback: Rehearsal) -> None:
+    with pytest.raises(ConversationError) as failure:
+        await askback.play(agent, calls("wrap", order="ORD-1"), mcp, {Scope: {"full": True}}, deps=True)
+    assert "'wrap' asked 'Which" in str(failure.value)
+    assert 'gets   accepted {"full": true}  (by the script)' in str(failure.value)
+    assert str(failure.value).endswith("gets   no answer")
+    with pytest.raises(ConversationError, match="Nothing was asked at all"):
+        await askback.play(agent, calls("plain", order="ORD-1"), mcp, {Scope: {"full": True}}, deps=True)
+
+
+async def test_a_policy_that_breaks_is_not_taken_for_the_script(askback: Rehearsal) -> None:
+    def broken(ctx: Any, question: Question) -> Any:
+        raise ValueError("broken")
+
+    with pytest.raises(PolicyError, match="broken"):
+        await askback.play(agent, REFUND, mcp, broken, deps=True)
+    other = Agent("test", toolsets=[ResolverToolset(NOWHERE, id="shop", policies=[broken])])
+    with pytest.raises(PolicyError, match="broken"):
+        await askback.play(other, REFUND, mcp)
+
+
+async def test_the_agent_is_as_it_was_afterwards(askback: Rehearsal) -> None:
+    before = toolset.client
+    await askback.play(agent, REFUND, mcp, deps=True)
+    assert toolset.client is before
+    with pytest.raises(Exception, match="[Cc]onnect"):
+        await agent.run("go", model=REFUND, deps=True)
+
+
+async def test_an_agent_keeps_its_own_server_and_model(askback: Rehearsal) -> None:
+    seen: list[AnswerRecord] = []
+
+    async def note(record: AnswerRecord) -> None:
+        seen.append(record)
+
+    own = ResolverToolset(mcp, id="shop", policies=[Accept({"full": True})], on_answer=note)
+    run = await askback.play(Agent(REFUND, toolsets=[own]))
+    assert run.output == "refunded ORD-1, full=True"
+    assert seen == run.answers
+    assert (run.answers[0].question.key is None) == (askback.generation == "2025-11-25")
+
+
+async def test_toolsets_inside_others_are_found_and_told_apart(askback: Rehearsal) -> None:
+    one = ResolverToolset(NOWHERE, id="one", policies=[Accept({"full": True})])
+    two = ResolverToolset(NOWHERE, id="two", policies=[Accept({"full": False})])
+    both = Agent("test", toolsets=[one.prefixed("a"), two.prefixed("b")])
+    model = ScriptedModel([ToolCallPart("a_refund", {"order": "1"}), ToolCallPart("b_refund", {"order": "2"})])
+    run = await askback.play(both, model, {"one": mcp, "two": shop()})
+    assert run.output == "refunded 1, full=True | refunded 2, full=False"
+    assert [answer.question.server for answer in run.answers] == ["one", "two"]
+    with pytest.raises(UserError, match=r"several toolsets that answer, \['one', 'two'\]: say which server is whose"):
+        await askback.play(both, model, mcp)
+    with pytest.raises(UserError, match="no toolset with the id 'three'"):
+        await askback.play(both, model, {"three": mcp})
+
+
+async def test_what_cannot_be_overridden_says_why(askback: Rehearsal) -> None:
+    with pytest.raises(UserError, match="has no ResolverToolset: there is nobody to answer"):
+        await askback.play(Agent("test"), REFUND, mcp)
+    per_run = ResolverToolset[None](NOWHERE, id="shop", headers=lambda ctx: {})
+    with pytest.raises(UserError, match="'shop' cannot be overridden: its `auth` or `headers` depend on the run"):
+        await askback.play(Agent("test", toolsets=[per_run]), REFUND, mcp)
+    connected = ResolverToolset(mcp, id="shop", policies=[Decline()])
+    async with connected:
+        with pytest.raises(UserError, match="cannot be overridden: it is connected"):
+            await askback.play(Agent("test", toolsets=[connected]), REFUND, mcp)
+
+
+async def test_an_agents_conversation_is_recorded_and_replayed(askback: Rehearsal, tmp_path: Path) -> None:
+    conversation = Conversation()
+    recorder = ResolverToolset(mcp, id="shop", policies=[trusted, Accept({"paper": "red"})], on_answer=conversation)
+    recorded = Agent(calls("wrap", order="ORD-1"), deps_type=bool, toolsets=[recorder])
+    await askback.play(recorded, deps=True)
+    conversation.save(tmp_path / "wrap.json")
+    kept = Conversation.load(tmp_path / "wrap.json")
+    assert [each.answered_by for each in kept.exchanges][:1] == ["trusted"]
+
+    run = await askback.play(agent, calls("wrap", order="ORD-1"), mcp, kept, deps=True)
+    assert run.output == "wrapped ORD-1 in red, with a red note"
+    with pytest.raises(ConversationError, match="not what was asked when"):
+        await askback.play(agent, REFUND, shop(scope=ask_otherwise), kept, deps=True)
+
+
+async def ask_otherwise(order: str) -> Any:
+    from askback import Elicit
+
+    return Elicit("Really?", Scope)
+
+
+async def test_a_deferral_is_replayed_as_one(askback: Rehearsal) -> None:
+    stopped = await askback.play(agent, REFUND, mcp, deps=False)
+    run = await askback.play(agent, REFUND, mcp, stopped.conversation, deps=True)
+    assert len(run.pending) == 1
+
+
+async def test_what_policies_ask_of_models_is_counted(askback: Rehearsal) -> None:
+    answering = TestModel(call_tools=[], custom_output_args={"paper": "red"})
+    policies = [when(Accept({"full": True}), schema=Scope), FromModel(answering)]
+    asking = Agent("test", toolsets=[ResolverToolset(NOWHERE, id="shop", policies=policies)])
+    run = await askback.play(asking, calls("wrap", order="ORD-1"), mcp)
+    assert run.output == "wrapped ORD-1 in red, with a red note"
+    assert run.usage.requests == 4
+
+
+async def test_a_scripted_model_takes_turns_and_says_what_it_is_told() -> None:
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    async def show(it: str) -> ToolReturn:
+        return ToolReturn({"it": it})
+
+    first = [ToolCallPart("add", {"a": 1, "b": 2}), ToolCallPart("show", {"it": "x"})]
+    talkative = Agent(ScriptedModel(first, ToolCallPart("add", {"a": 3, "b": 4}), says="Done."), tools=[add, show])
+    result = await talkative.run("go")
+    assert result.output == "Done."
+    made = [part for message in result.all_messages() for part in message.parts if isinstance(part, ToolCallPart)]
+    assert [part.tool_call_id for part in made] == ["add-1", "show-2", "add-3"]
+    assert (await Agent(ScriptedModel(first), tools=[add, show]).run("go")).output == '3 | {"it": "x"}'
+    async with Agent(ScriptedModel(first), tools=[add, show]).run_stream("go") as stream:
+        assert await stream.get_output() == '3 | {"it": "x"}'
+    assert (await Agent(ScriptedModel()).run("go")).output == "(nothing)"
+
+
+async def test_a_script_for_a_tool_that_does_not_exist_says_which_there_are() -> None:
+    def add() -> int:
+        return 1
+
+    with pytest.raises(UserError, match="The script calls the tool 'ad', and the agent has no such tool, only: add"):
+        await Agent(calls("ad"), tools=[add]).run("go")
+    with pytest.raises(UserError, match="only: none"):
+        await Agent(calls("ad")).run("go")

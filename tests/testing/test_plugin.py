@@ -1,0 +1,154 @@
+"""The pytest plugin, in test suites of its own."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+SERVER = """
+    from typing import Annotated
+    import pytest
+    from pydantic import BaseModel
+    from askback import Elicit, Resolve
+    from askback.integration import FastMCP
+
+    mcp = FastMCP("shop")
+
+    class Sure(BaseModel):
+        ok: bool
+
+    async def ask() -> Elicit[Sure]:
+        return Elicit("Sure?", Sure)
+
+    @mcp.tool
+    async def order(sure: Annotated[Sure, Resolve(ask)]) -> bool:
+        return sure.ok
+"""
+
+
+def suite(pytester: pytest.Pytester, tests: str, *, ini: str = "") -> pytest.RunResult:
+    pytester.makepyfile(test_it=textwrap.dedent(SERVER) + textwrap.dedent(tests))
+    if ini:
+        pytester.makeini(f"[pytest]\n{ini}\n")
+    return pytester.runpytest("-p", "no:cacheprovider", "-W", "error", "-v")
+
+
+USES_IT = """
+    async def test_sure(askback):
+        call = await askback.call(mcp, "order", {}, [{"ok": True}])
+        assert call.result == "true"
+"""
+
+
+@pytest.mark.parametrize("ini", ["", "anyio_mode = auto"], ids=["nothing set up", "anyio set up"])
+def test_an_async_test_runs_on_both_generations(pytester: pytest.Pytester, ini: str) -> None:
+    if ini:
+        pytester.makeconftest("import pytest\n@pytest.fixture\ndef anyio_backend(): return 'asyncio'")
+    result = suite(pytester, USES_IT, ini=ini)
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*::test_sure?2026-07-28? PASSED*", "*::test_sure?2025-11-25? PASSED*"])
+
+
+def test_a_marker_picks_the_generation_and_the_connections(pytester: pytest.Pytester) -> None:
+    result = suite(
+        pytester,
+        """
+    @pytest.mark.askback("2025-11-25")
+    def test_one(askback):
+        assert (askback.generation, askback.mode, askback.over) == ("2025-11-25", "legacy", "memory")
+
+    @pytest.mark.askback("2026-07-28", over=("memory", "http"))
+    def test_two(askback):
+        assert (askback.generation, askback.mode) == ("2026-07-28", "auto")
+
+    @pytest.mark.askback(over="stdio")
+    class TestThree:
+        @pytest.mark.parametrize("number", [1, 2])
+        async def test_four(self, askback, number):
+            assert askback.over == "stdio"
+
+    class TestFive(TestThree):
+        pass
+    """,
+    )
+    result.assert_outcomes(passed=11)
+    result.stdout.fnmatch_lines(
+        [
+            "*::test_one?2025-11-25? PASSED*",
+            "*::test_two?2026-07-28-memory? PASSED*",
+            "*::test_two?2026-07-28-http? PASSED*",
+            "*::TestThree::test_four?2026-07-28-stdio-1? PASSED*",
+        ]
+    )
+
+
+@pytest.mark.parametrize("marker", ["'2024-11-05'", "over='pigeon'", "generation='2026-07-28'"])
+def test_a_marker_that_says_nothing_known_is_an_error(pytester: pytest.Pytester, marker: str) -> None:
+    result = suite(pytester, f"\n@pytest.mark.askback({marker})\ndef test_one(askback): pass\n")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["*test_one: the marker askback takes generations, of ('2026-07-28', '2025-11-25'), and*"]
+    )
+
+
+def test_the_marker_and_the_fixture_are_listed(pytester: pytest.Pytester) -> None:
+    assert "askback(*generations, over='memory')" in pytester.runpytest("--markers").stdout.str()
+    pytester.runpytest("--fixtures").stdout.fnmatch_lines(["askback*"])
+
+
+def test_another_fixture_may_use_it(pytester: pytest.Pytester) -> None:
+    result = suite(
+        pytester,
+        """
+    @pytest.fixture
+    def shop(askback):
+        return askback.connect(mcp, {"Sure": {"ok": False}})
+
+    @pytest.mark.anyio
+    @pytest.mark.parametrize("anyio_backend", ["asyncio"])
+    async def test_it(shop, anyio_backend):
+        async with shop as client:
+            assert (await client.call_tool("order")).data is False
+    """,
+    )
+    result.assert_outcomes(passed=2)
+
+
+def test_a_failing_conversation_is_what_the_report_shows(pytester: pytest.Pytester) -> None:
+    result = suite(pytester, USES_IT.replace("[{'ok'", "[{'no'").replace('{"ok": True}', '{"ok": 3}'))
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "E*ConversationError: 'order' asked 'Sure?'. What answer 1 of the script says to it does not fit: ok: 3 *",
+            "E*order()",
+            "E*asks   test_it:ask: Sure?",
+        ]
+    )
+    assert "During handling of the above exception" not in result.stdout.str()
+
+
+def test_a_suite_that_does_not_use_it_imports_nothing(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import sys\n"
+        "def test_it(request):\n"
+        "    assert request.config.pluginmanager.has_plugin('askback')\n"
+        "    heavy = ('askback', 'fastmcp', 'mcp', 'mcp_types', 'pydantic', 'pydantic_ai')\n"
+        "    assert [name for name in heavy if name in sys.modules] == []\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_testing_a_server_imports_no_pydantic_ai(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        textwrap.dedent(SERVER)
+        + textwrap.dedent(USES_IT)
+        + "    import sys\n    assert 'fastmcp' in sys.modules\n    assert 'pydantic_ai' not in sys.modules\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"]
+    ran = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert "2 passed" in ran.stdout, ran.stdout

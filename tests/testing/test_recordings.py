@@ -1,0 +1,130 @@
+"""Conversations that were kept, and are had again."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel
+
+from askback import Elicit, ListRoots, Resolve, Sample
+from askback.agents import Cancel, Decline
+from askback.testing import Conversation, ConversationError, Rehearsal
+from tests.testing.shop import Paper, Scope, ask_note, mcp, shop
+
+ORDER = {"order": "ORD-1"}
+ANSWERS = {"Refund": {"full": True}, "paper": {"paper": "red"}, "note": {"paper": "blue"}}
+
+
+async def recording(askback: Rehearsal, path: Path) -> Path:
+    async with askback.connect(mcp, ANSWERS) as client:
+        await client.call_tool("wrap", ORDER)
+        await client.call_tool("plain", ORDER)
+    client.conversation.save(path)
+    return path
+
+
+async def test_a_conversation_is_had_again_from_its_file(askback: Rehearsal, tmp_path: Path) -> None:
+    path = await recording(askback, tmp_path / "wrap.json")
+    again = await askback.replay(mcp, path)
+    assert [call.result for call in again.calls] == ["wrapped ORD-1 in red, with a blue note", "plain ORD-1"]
+    assert Conversation.load(path).calls[0].exchanges[0].question.asks(Scope)
+    assert again.exchanges[0].answered_by == "the recording"
+
+
+async def test_it_holds_on_the_other_generation_in_whichever_order(askback: Rehearsal, tmp_path: Path) -> None:
+    other = Rehearsal("2025-11-25" if askback.generation == "2026-07-28" else "2026-07-28")
+    again = await other.replay(mcp, await recording(askback, tmp_path / "wrap.json"))
+    assert again.calls[0].result == "wrapped ORD-1 in red, with a blue note"
+
+
+async def test_every_kind_of_answer_is_kept(askback: Rehearsal) -> None:
+    async with askback.connect(
+        mcp, {Sample: "Quite.", ListRoots: ["/srv"], "ORD-1": Decline(), "ORD-2": Cancel()}
+    ) as client:
+        await client.call_tool("judge", ORDER)
+        await client.call_tool("refund", ORDER, raise_on_error=False)
+        await client.call_tool("refund", {"order": "ORD-2"}, raise_on_error=False)
+    kept = Conversation.from_json(client.conversation.to_json())
+    again = await askback.replay(mcp, kept)
+    assert [(call.result, call.failed) for call in again.calls] == [(call.result, call.failed) for call in kept.calls]
+    assert [exchange.action for exchange in again.exchanges] == ["accept", "accept", "decline", "cancel"]
+
+
+class Longer(BaseModel):
+    full: bool
+    why: str = ""
+
+
+async def reworded(order: str) -> Elicit[Scope]:
+    return Elicit(f"Refund everything of {order}?", Scope)
+
+
+async def reshaped(order: str) -> Elicit[Longer]:
+    return Elicit(f"Refund all of {order}?", Longer)
+
+
+async def after_the_note(note: Annotated[Paper, Resolve(ask_note)]) -> Elicit[Paper]:
+    return Elicit("Which paper?", Paper)
+
+
+async def right_away() -> Elicit[Paper]:
+    return Elicit("Which paper?", Paper)
+
+
+async def silent() -> Paper:
+    return Paper(paper="red")
+
+
+@pytest.mark.parametrize(
+    ("server", "differences"),
+    [
+        (
+            shop(scope=reworded),
+            ['-  "message": "Refund all of ORD-1?",', '+  "message": "Refund everything of ORD-1?",'],
+        ),
+        (shop(scope=reshaped), ['+      "why": {', "--- recorded", "+++ asked now"]),
+    ],
+    ids=["reworded", "another form"],
+)
+async def test_what_changed_is_shown(askback: Rehearsal, tmp_path: Path, server: Any, differences: list[str]) -> None:
+    path = await recording(askback, tmp_path / "wrap.json")
+    with pytest.raises(ConversationError, match="not what was asked when the conversation was recorded") as failure:
+        await askback.replay(server, path)
+    for difference in differences:
+        assert difference in str(failure.value)
+
+
+async def test_another_order_is_shown(askback: Rehearsal, tmp_path: Path) -> None:
+    path = await recording(askback, tmp_path / "wrap.json")
+    # In rounds, what depends on nothing moves up; one after another, what depends on the note moves behind it.
+    moved = shop(paper=right_away if askback.generation == "2026-07-28" else after_the_note)
+    with pytest.raises(ConversationError) as failure:
+        await askback.replay(moved, path)
+    for message in ('"message": "Which note?"', '"message": "Which paper?"'):
+        assert message in str(failure.value)
+
+
+async def test_a_question_more_and_a_question_less_are_shown(askback: Rehearsal, tmp_path: Path) -> None:
+    path = await recording(askback, tmp_path / "wrap.json")
+    with pytest.raises(ConversationError, match=r"not what was asked|never used: 'Which paper\?'"):
+        await askback.replay(shop(paper=silent), path)
+    short = Conversation.load(path)
+    del short.calls[0].exchanges[1:]
+    with pytest.raises(ConversationError, match="It was not asked when the conversation was recorded"):
+        await askback.replay(mcp, short)
+
+
+def test_a_file_that_holds_none_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"version": 2}')
+    with pytest.raises(ValueError, match=r"x\.json holds no conversation: (?s:.*)version"):
+        Conversation.load(path)
+    with pytest.raises(FileNotFoundError):
+        Conversation.load(tmp_path / "nowhere.json")
+
+
+async def test_a_picture_shows_what_failed(askback: Rehearsal) -> None:
+    call = await askback.call(mcp, "refund", ORDER, {"Refund": Decline()})
+    picture = Conversation(calls=[call]).picture()
+    assert "    gets   declined  (by 'Refund')" in picture
+    assert picture.endswith("  failed   Resolver for parameter 'scope' could not resolve: elicitation was decline")
