@@ -4,6 +4,7 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from fastmcp import Context
@@ -19,6 +20,7 @@ from uncalled_for import Dependency, current_frame, get_dependency_parameters
 
 from askback.integration.contexts import FASTMCP_TYPES, FastMCPHost
 from askback.integration.engine import (
+    ResolverPlan,
     build_resolver_plans,
     find_resolved_parameters,
     resolve_arguments,
@@ -35,6 +37,7 @@ from askback.integration.engine.annotations import (
     read_return,
     unannotated,
 )
+from askback.integration.engine.graph import identity
 from askback.words import InvalidSignature, SDKResolve
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,8 +47,21 @@ Resolved = dict[str, Any] | InputRequiredResult | Exception
 RESOLUTION = "askback_resolution"
 """The parameter through which FastMCP hands a call's resolved values to the function. No client sees it."""
 
-RESOLVED_NAMES = "__askback_resolved__"
-"""The attribute that says which parameters of the original function a resolved one fills itself."""
+RESOLVER_PLANS = "__askback_plans__"
+"""The attribute that says how a resolved function fills parameters of the original one."""
+
+
+@dataclass(frozen=True)
+class ResolverPlans:
+    """How a function made by `resolved` fills its parameters."""
+
+    plans: tuple[ResolverPlan, ...] = ()
+    """Its resolvers, each at its index."""
+    fills: Mapping[str, tuple[int, bool]] = field(default_factory=dict[str, tuple[int, bool]])
+    """The parameters it fills: by which resolver, and whether with the outcome rather than the value."""
+
+
+NO_PLANS = ResolverPlans()
 
 
 def resolved(fn: F) -> F:
@@ -77,7 +93,12 @@ def resolved_tool(fn: F, tool: str) -> F:
 
 def resolved_names(fn: object) -> frozenset[str]:
     """The parameters that a function made by `resolved` fills itself; none for anything else."""
-    return getattr(fn, RESOLVED_NAMES, frozenset())
+    return frozenset(resolver_plans(fn).fills)
+
+
+def resolver_plans(fn: object) -> ResolverPlans:
+    """How a function made by `resolved` fills its parameters; no plans for anything else."""
+    return getattr(fn, RESOLVER_PLANS, NO_PLANS)
 
 
 def _resolving(fn: Callable[..., Any], parameters: Mapping[str, tuple[SDKResolve, bool]]) -> Callable[..., Any]:
@@ -101,6 +122,8 @@ def _resolving(fn: Callable[..., Any], parameters: Mapping[str, tuple[SDKResolve
     defaults = {name: each.default for name, each in ordinary.items() if each.default is not each.empty}
     aliases = {alias: name for name, each in ordinary.items() for alias in _aliases(each) if alias not in ordinary}
     plans = build_resolver_plans(parameters, {*ordinary, *aliases}, tool=key_of(fn), types=FASTMCP_TYPES)
+    fills = {name: (plans[identity(each.fn)].index, outcome) for name, (each, outcome) in parameters.items()}
+    setattr(wrapper, RESOLVER_PLANS, ResolverPlans(tuple(plans.values()), fills))
     return wrapper
 
 
@@ -167,7 +190,6 @@ def _wrapper(fn: Callable[..., Any], resolution: _Resolution, hidden: set[str]) 
     wrapper.__annotations__ = {each.name: each.annotation for each in visible if each.annotation is not each.empty}
     if returned is not inspect.Signature.empty:
         wrapper.__annotations__["return"] = returned
-    setattr(wrapper, RESOLVED_NAMES, frozenset(hidden))
     return wrapper
 
 

@@ -47,7 +47,7 @@ def is_async(fn: Callable[..., Any]) -> bool:
 
 def is_generator(fn: Callable[..., Any]) -> bool:
     """Whether `fn` yields instead of returning."""
-    function = _function_behind(fn)
+    function = function_behind(fn)
     return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
@@ -174,7 +174,7 @@ def _signature(fn: Callable[..., Any]) -> inspect.Signature:
         raise InvalidSignature(f"the signature of {name_of(fn)!r} cannot be read: {error}") from error
 
 
-def _function_behind(fn: Callable[..., Any]) -> Any:
+def function_behind(fn: Callable[..., Any]) -> Any:
     """The plain function in which the annotations of `fn` were written."""
     target = callee(fn)
     if isinstance(target, type):
@@ -199,7 +199,7 @@ class _Scope:
     @functools.cached_property
     def _names(self) -> dict[str, Any]:
         """Closure before the running functions around it, before the module, before whoever is registering it."""
-        function = _function_behind(self._owner)
+        function = function_behind(self._owner)
         module: dict[str, Any] = getattr(function, "__globals__", {})
         enclosing: dict[str, Any] = {}
         registering: dict[str, Any] = {}
@@ -213,7 +213,7 @@ class _Scope:
             **vars(builtins),
             **module,
             **enclosing,
-            **_closure(function),
+            **closure_of(function),
             **_type_parameters(function),
         }
 
@@ -232,7 +232,8 @@ def _running_functions(module: Mapping[str, Any]) -> Iterator[types.FrameType]:
         frame = frame.f_back
 
 
-def _closure(function: Any) -> dict[str, Any]:
+def closure_of(function: Any) -> dict[str, Any]:
+    """What the names that a function takes from around it stand for."""
     if not inspect.isfunction(function):
         return {}
     names: dict[str, Any] = {}

@@ -1,0 +1,15 @@
+"""What a command tells a person instead of a traceback."""
+
+
+class CommandError(Exception):
+    """A command could not do its work; the message is the sentence to print."""
+
+
+class RefusedError(CommandError):
+    """A tool of the server was refused when it was registered, because of its resolvers."""
+
+    def __init__(self, reason: str, file: str, line: int) -> None:
+        self.reason = reason
+        self.file = file
+        self.line = line
+        super().__init__(f"{file}, line {line}: {reason}")

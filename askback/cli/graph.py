@@ -1,0 +1,88 @@
+"""`askback graph`: a picture of what tools need, and where they may ask."""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from askback.cli.console import output_console
+from askback.cli.errors import CommandError
+from askback.cli.graphs import ToolGraph, graph_of
+from askback.cli.mermaid import mermaid_of
+from askback.cli.servers import ServedTool, did_you_mean, load_server
+from askback.cli.svg import svg_of
+from askback.cli.tree import tree_of
+
+Format = Literal["tree", "mermaid", "svg", "json"]
+
+
+def graph(
+    server: str,
+    /,
+    *tools: str,
+    format: Annotated[Format, Parameter(name=["--format", "-f"])] = "tree",  # noqa: A002 - it is the option's name
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+) -> None:
+    """Draw the resolvers of a server's tools.
+
+    What each needs, which of them share what, where they may ask whom and by which form, and how many rounds of
+    questions a call takes at most.
+
+    Args:
+        server: The server: module:attribute, path/to/file.py:attribute, or a module or file with a server called mcp,
+            server or app.
+        tools: The tools to draw; all that have resolvers, if none is named.
+        format: A tree for the terminal, a Mermaid flowchart, an SVG picture, or JSON for programs.
+        output: The file to write to, instead of the terminal.
+    """
+    graphs = [graph_of(each) for each in _chosen(server, load_server(server).tools, tools)]
+    if output is None:
+        _print(graphs, format, output_console())
+        return
+    try:
+        with output.open("w", encoding="utf-8") as file:
+            _print(graphs, format, output_console(file))
+    except OSError as error:
+        raise CommandError(f"{str(output)!r} cannot be written: {error.strerror}") from error
+
+
+def _chosen(server: str, served: Sequence[ServedTool], names: Sequence[str]) -> list[ServedTool]:
+    """The tools that were named, or all that have something to draw.
+
+    Raises:
+        CommandError: If there is no such tool, or nothing to draw.
+    """
+    if not names:
+        resolved = [each for each in served if each.resolved.plans]
+        if not resolved:
+            raise CommandError(f"no tool of {server!r} has resolvers. {_there(served)}")
+        return resolved
+    chosen: list[ServedTool] = []
+    for name in names:
+        found = [each for each in served if name in (each.name, each.name.partition("@")[0])]
+        if not found:
+            near = did_you_mean(name, [each.name for each in served])
+            raise CommandError(f"{server!r} has no tool {name!r}{near or '.'} {_there(served)}")
+        chosen += found
+    return chosen
+
+
+def _there(served: Sequence[ServedTool]) -> str:
+    return f"Its tools: {', '.join(each.name for each in served)}" if served else "It has no tools"
+
+
+def _print(graphs: Sequence[ToolGraph], form: Format, console: Console) -> None:
+    if form == "tree":
+        for number, each in enumerate(graphs):
+            console.print(*([""] if number else []), tree_of(each), sep="\n")
+        return
+    if form == "json":
+        tools = [dataclasses.asdict(each) | {"rounds": each.rounds} for each in graphs]
+        text = json.dumps({"tools": tools}, indent=2) + "\n"
+    else:
+        text = mermaid_of(graphs) if form == "mermaid" else svg_of(graphs)
+    console.file.write(text)

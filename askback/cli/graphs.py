@@ -1,0 +1,146 @@
+"""The graph of a tool's resolvers, as something to draw."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from askback.cli.questions import Whom, declared_questions, form_of, written_questions
+from askback.cli.servers import ServedTool
+from askback.cli.source import FunctionSource
+from askback.integration import ResolverPlan
+
+WORDS: Mapping[Whom, str] = {
+    "person": "may ask a person",
+    "model": "may ask a model",
+    "directories": "may ask for the directories",
+    "anyone": "does not say whether it asks",
+}
+
+
+@dataclass(frozen=True)
+class FormField:
+    """A field of a form."""
+
+    name: str
+    type: str
+    required: bool
+
+    def __str__(self) -> str:
+        return f"{self.name}{'' if self.required else '?'}: {self.type}"
+
+
+@dataclass(frozen=True)
+class Asks:
+    """Whom a resolver may ask, and by which form, where it is a person and the form is known."""
+
+    whom: Whom
+    form: str | None = None
+    fields: tuple[FormField, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{WORDS[self.whom]}: {self.form}" if self.form else WORDS[self.whom]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A parameter that a resolver fills."""
+
+    parameter: str
+    resolver: int
+    takes: Literal["value", "outcome"]
+
+
+@dataclass(frozen=True)
+class Resolver:
+    """A resolver of a tool."""
+
+    name: str
+    key: str
+    """What it is called on the wire."""
+    arguments: tuple[str, ...]
+    contexts: tuple[str, ...]
+    needs: tuple[Link, ...]
+    asks: tuple[Asks, ...]
+    depth: int
+    """How many resolvers have to run before it, one after another."""
+    rounds: int
+    """How many rounds of questions it takes at most until its value is there."""
+
+
+@dataclass(frozen=True)
+class ToolGraph:
+    """A tool and its resolvers, each at the place that links name."""
+
+    tool: str
+    arguments: tuple[str, ...]
+    needs: tuple[Link, ...]
+    resolvers: tuple[Resolver, ...]
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds of questions a call takes at most, where all that can be asked now is asked in one."""
+        return max((each.rounds for each in self.resolvers), default=0)
+
+    @property
+    def effort(self) -> str:
+        """The rounds, in words."""
+        if self.rounds == 0:
+            return "asks nothing"
+        return f"at most {self.rounds} {'round' if self.rounds == 1 else 'rounds'} of questions"
+
+
+def graph_of(tool: ServedTool) -> ToolGraph:
+    """The graph of a tool's resolvers."""
+    resolvers: list[Resolver] = []
+    for plan in tool.resolved.plans:
+        before = [resolvers[index] for _, index, _ in plan.dependencies]
+        asks = _asked_by(plan)
+        resolvers.append(
+            Resolver(
+                name=plan.name,
+                key=plan.key,
+                arguments=plan.arguments,
+                contexts=tuple(name for name, _ in plan.contexts),
+                needs=tuple(_link(*each) for each in plan.dependencies),
+                asks=asks,
+                depth=max((each.depth + 1 for each in before), default=0),
+                rounds=max((each.rounds for each in before), default=0) + bool(asks),
+            )
+        )
+    needs = tuple(_link(name, index, outcome) for name, (index, outcome) in tool.resolved.fills.items())
+    return ToolGraph(tool.name, tool.arguments, needs, tuple(resolvers))
+
+
+def _link(parameter: str, resolver: int, takes_outcome: bool) -> Link:
+    return Link(parameter, resolver, "outcome" if takes_outcome else "value")
+
+
+def _asked_by(plan: ResolverPlan) -> tuple[Asks, ...]:
+    questions = declared_questions(plan)
+    if any(whom == "anyone" or (whom == "person" and model is None) for whom, model in questions):
+        # The annotation leaves it open: the body may say more.
+        questions = [each.asked for each in written_questions(FunctionSource(plan.fn))] or questions
+    return tuple(dict.fromkeys(_asks(whom, model) for whom, model in questions))
+
+
+def _asks(whom: Whom, model: type[Any] | None) -> Asks:
+    form = form_of(model) if model is not None else ""
+    if model is None or isinstance(form, str):
+        return Asks(whom, model.__name__ if model is not None else None)
+    required = form.get("required", ())
+    fields: Mapping[str, Mapping[str, Any]] = form.get("properties", {})
+    return Asks(
+        whom,
+        model.__name__,
+        tuple(FormField(name, _type(field), name in required) for name, field in fields.items()),
+    )
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    """What a field of a form takes, for people."""
+    if "items" in field:
+        return f"some of {_type(field['items'])}"
+    choices = field.get("enum") or [each["const"] for each in (*field.get("oneOf", ()), *field.get("anyOf", ()))]
+    if choices:
+        return " | ".join(map(str, choices))
+    return str(field.get("format", field["type"]))

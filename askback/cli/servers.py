@@ -1,0 +1,214 @@
+"""Finding the server that a command names, and what it serves."""
+
+import contextlib
+import difflib
+import importlib
+import importlib.util
+import inspect
+import operator
+import sys
+import traceback
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+import anyio
+import fastmcp
+from fastmcp.server.context import set_transport
+from fastmcp.server.providers.fastmcp_provider import FastMCPProviderTool
+from fastmcp.tools import Tool
+from fastmcp.tools.tool_transform import TransformedTool
+from fastmcp.utilities.versions import VersionSpec
+from mcp.server.mcpserver import MCPServer
+
+from askback.cli.errors import CommandError, RefusedError
+from askback.integration import ResolverPlan
+from askback.integration.tools import ResolverPlans, resolver_plans
+from askback.words import InvalidSignature
+
+Server = fastmcp.FastMCP[Any]
+
+USUAL_NAMES = ("mcp", "server", "app")
+"""Where FastMCP's own commands look for a server in a module."""
+
+FRAMEWORKS = frozenset({"askback", "fastmcp", "importlib", "mcp", "operator", "_frozen_importlib"})
+"""Whose lines of a traceback tell an author nothing."""
+
+
+@dataclass(frozen=True)
+class ServedTool:
+    """A tool of a server, and how its parameters are filled."""
+
+    name: str
+    arguments: tuple[str, ...]
+    """What a client is told that it takes."""
+    fn: Callable[..., Any]
+    resolved: ResolverPlans
+
+
+@dataclass(frozen=True)
+class LoadedServer:
+    """A server that was named on the command line."""
+
+    module: ModuleType
+    tools: tuple[ServedTool, ...]
+    """Those that are functions of this process."""
+
+    @property
+    def resolvers(self) -> Iterator[tuple[ServedTool, ResolverPlan]]:
+        """The resolvers of each tool; those that tools share come once for each."""
+        return ((tool, plan) for tool in self.tools for plan in tool.resolved.plans)
+
+
+def load_server(name: str) -> LoadedServer:
+    """Import what `name` names: `module:attribute`, `path/to/file.py:attribute`, or either without the attribute.
+
+    Raises:
+        CommandError: If there is no such server, or its module fails.
+        RefusedError: If one of its tools was refused because of its resolvers.
+    """
+    where, _, attribute = (name, "", "") if name.endswith(".py") else name.rpartition(":")
+    if not where:
+        where, attribute = attribute, ""
+    module = _imported(where)
+    server = _server_in(module, where, attribute)
+    with _failing(f"the tools of {name!r} cannot be listed"):
+        return LoadedServer(module, tuple(anyio.run(_tools_of, server)))
+
+
+def _imported(where: str) -> ModuleType:
+    is_file = where.endswith(".py")
+    path = Path(where).expanduser().resolve()
+    for folder in [Path.cwd(), path.parent] if is_file else [Path.cwd()]:
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+    if is_file and not path.is_file():
+        raise CommandError(
+            f"there is no file {where!r}{did_you_mean(path.name, (each.name for each in _files(path.parent)))}"
+        )
+    if not is_file and not all(part.isidentifier() for part in where.split(".")):
+        raise CommandError(
+            f"{where!r} is not the name of a module; name a server as module:attribute or path/to/file.py:attribute"
+        )
+    with _failing(f"{where!r} fails when it is imported"):
+        if is_file:
+            return _executed(path)
+        try:
+            return importlib.import_module(where)
+        except ModuleNotFoundError as missing:
+            if missing.name is None or not f"{where}.".startswith(f"{missing.name}."):
+                raise
+            modules = (each.stem for each in _files(Path.cwd()))
+            raise CommandError(
+                f"there is no module {missing.name!r} in {Path.cwd()} or on Python's path{did_you_mean(where, modules)}"
+            ) from missing
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return folder.glob("*.py")
+
+
+def _executed(path: Path) -> ModuleType:
+    # Under its own name, modules beside it that import it back get this one; under a name that is taken, they cannot.
+    name = path.stem if path.stem not in sys.modules else str(path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _server_in(module: ModuleType, where: str, attribute: str) -> Server:
+    there = [name for name, value in vars(module).items() if isinstance(value, fastmcp.FastMCP)]
+    servers = f"; the servers there: {', '.join(there)}" if there else "; there is no FastMCP server in it"
+    if not attribute:
+        attribute = next((name for name in USUAL_NAMES if name in there), "")
+        if not attribute:
+            raise CommandError(f"{where!r} has no server called {', '.join(USUAL_NAMES)}{servers}")
+    try:
+        value = operator.attrgetter(attribute)(module)
+    except AttributeError:
+        near = did_you_mean(attribute, there)
+        raise CommandError(f"{where!r} has no {attribute!r}{near or servers}") from None
+    if inspect.isfunction(value) and not inspect.signature(value).parameters:
+        with _failing(f"{attribute!r} of {where!r} fails when it is called"):
+            value = anyio.run(_made_by, value)
+    if isinstance(value, MCPServer):
+        raise CommandError(
+            f"{attribute!r} of {where!r} is the MCP SDK's MCPServer, which does not let anyone see the functions of "
+            f"its tools{servers}"
+        )
+    if not isinstance(value, fastmcp.FastMCP):
+        raise CommandError(f"{attribute!r} of {where!r} is no server but of type {type(value).__name__}{servers}")
+    return cast("Server", value)
+
+
+async def _made_by(factory: Callable[[], Any]) -> Any:
+    made = factory()
+    return await made if inspect.isawaitable(made) else made
+
+
+async def _tools_of(server: Server) -> list[ServedTool]:
+    # On this transport FastMCP trusts whoever asks, and hides no tool for want of a token.
+    set_transport("stdio")
+    # A provider that fails would be left out with no more than a warning.
+    server.provider_error_strategy = "raise"
+    served: list[ServedTool] = []
+    for tool in await server.list_tools(run_middleware=False):
+        fn = await _function_of(tool)
+        if fn is not None:
+            name = f"{tool.name}@{tool.version}" if tool.version else tool.name
+            served.append(ServedTool(name, tuple(tool.parameters.get("properties", {})), fn, resolver_plans(fn)))
+    return served
+
+
+async def _function_of(tool: Tool | None) -> Callable[..., Any] | None:
+    """The function that a tool runs in the end, on whichever server; None where it runs elsewhere."""
+    while True:
+        if isinstance(tool, TransformedTool) and not resolver_plans(tool.fn).plans:
+            tool = tool.parent_tool
+        elif isinstance(tool, FastMCPProviderTool):
+            # FastMCP has no public way from a mounted tool to its server.
+            server: Server = tool._server  # pyright: ignore[reportPrivateUsage]
+            name = str(tool.get_span_attributes()["fastmcp.delegate.original_name"])
+            tool = await server.get_tool(name, VersionSpec(eq=tool.version) if tool.version else None)
+        else:
+            return getattr(tool, "fn", None)
+
+
+@contextlib.contextmanager
+def _failing(what: str) -> Generator[None]:
+    """Tell of errors in other people's code in a sentence, and keep what it prints out of the way of our output."""
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    except CommandError:
+        raise
+    except InvalidSignature as invalid:
+        raise RefusedError(str(invalid), *_place_of(invalid)) from invalid
+    except (Exception, SystemExit) as error:
+        file, line = _place_of(error)
+        raise CommandError(f"{what}: {type(error).__name__}: {error} ({file}, line {line})") from error
+
+
+def _place_of(error: BaseException) -> tuple[str, int]:
+    """Where in its author's code an error came about."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return error.filename, error.lineno or 0
+    frames = list(traceback.walk_tb(error.__traceback__))
+    theirs = [each for each in frames if _package(each[0].f_globals) not in FRAMEWORKS]
+    frame, line = (theirs or frames)[-1]
+    return frame.f_code.co_filename, line
+
+
+def _package(names: dict[str, Any]) -> str:
+    return str(names.get("__name__", "")).partition(".")[0]
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """The end of a sentence that says there is no such name: those that are nearly it, if there are any."""
+    near = difflib.get_close_matches(name, list(names))
+    return f"; did you mean {' or '.join(near)}?" if near else ""

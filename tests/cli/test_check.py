@@ -1,0 +1,271 @@
+"""`askback check`: what it finds, where, and what it says to do."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import CommandLine
+
+FAULTS = "tests.cli.faults:mcp"
+SOURCE = Path(__file__).with_name("faults.py")
+
+HEAD = """
+from typing import Annotated, Any
+from pydantic import BaseModel
+from askback import Elicit, Resolve
+from askback.integration import FastMCP
+mcp = FastMCP("Small")
+class Yes(BaseModel):
+    ok: bool
+"""
+
+
+def found(cli: CommandLine, server: str = FAULTS, *options: str) -> list[dict[str, Any]]:
+    return json.loads(cli("check", server, "--format", "json", *options).out)["findings"]
+
+
+def resolvers(findings: list[dict[str, Any]], code: str) -> list[str]:
+    return [each["resolver"] for each in findings if each["code"] == code]
+
+
+def test_questions_for_secrets_are_found_by_field_title_and_message(cli: CommandLine) -> None:
+    findings = found(cli)
+    assert resolvers(findings, "secret-in-form") == ["log_in", "constant_message", "formatted_message", "delegates"]
+    form, *messages = (each for each in findings if each["code"] == "secret-in-form")
+    assert form["problem"] == "The form Login asks for a secret: 'password', 'code'."
+    assert form["tools"] == ["secret", "secret_again"]
+    assert {each["problem"] for each in messages} == {"The message of a form asks for a secret."}
+    assert "URL mode" in form["remedy"]
+
+
+def test_resolvers_that_no_tool_reaches_are_found_also_in_modules_that_are_used(cli: CommandLine) -> None:
+    findings = found(cli)
+    assert resolvers(findings, "unreached-resolver") == ["never_used", "never_used_either", "give_back"]
+    assert Path(findings[-1]["file"]).name == "lending.py"
+
+
+def test_keys_that_collide_are_found_where_one_may_ask(cli: CommandLine) -> None:
+    findings = [each for each in found(cli) if each["code"] == "colliding-keys"]
+    assert [(each["resolver"], each["tools"]) for each in findings] == [
+        ("ask", ["colliding"]),
+        ("partly", ["colliding"]),
+    ]
+    assert "'tests.cli.faults:asker.<locals>.ask'" in findings[0]["problem"]
+
+
+def test_forms_that_cannot_be_asked_are_found_in_the_body_where_nothing_declares_them(cli: CommandLine) -> None:
+    findings = [each for each in found(cli) if each["code"] == "unaskable-form"]
+    assert [each["resolver"] for each in findings] == ["undeclared", "not_a_model"]
+    assert findings[0]["problem"].startswith("The protocol cannot ask for Nested: Elicitation schema field 'inner'")
+
+
+def test_questions_that_change_are_found_through_variables_aliases_and_other_resolvers(cli: CommandLine) -> None:
+    findings = {each["resolver"]: each for each in found(cli) if each["code"] == "changing-question"}
+    culprits = {
+        "clock": "dt.datetime.now()",
+        "day": "dt.date.today()",
+        "alias": "new_id()",
+        "local_import": "token_of()",
+        "drawn": "random.randint()",
+        "seeded_once": "GENERATOR.random()",
+        "formatted_clock": "time.strftime()",
+        "sampled": "id()",
+        "by_way_of": "uuid.uuid4() of the resolver 'order_number'",
+        "Asking": "time.monotonic()",
+        "<lambda>": "time.time()",
+        "within": "time.perf_counter()",
+        "delegates": "new_id()",
+        "delegates_later": "random.random()",
+    }
+    assert {name: each["problem"] for name, each in findings.items()} == {
+        **{
+            name: f"The question contains {each}, which is something else in every round."
+            for name, each in culprits.items()
+        },
+        "rolls": "The form of Rolling comes out differently each time it is made.",
+    }
+
+
+def test_defaults_that_change_are_found(cli: CommandLine) -> None:
+    problems = [each["problem"] for each in found(cli) if each["code"] == "changing-default"]
+    assert problems == [
+        "Left out of an answer, 'number' of Ticket is new_id(), which is something else in every round.",
+        "Left out of an answer, 'at' of Ticket is time(), which is something else in every round.",
+    ]
+
+
+def test_every_finding_says_where_it_is(cli: CommandLine) -> None:
+    lines = SOURCE.read_text().splitlines()
+    for each in found(cli):
+        written = Path(each["file"]).read_text().splitlines() if each["file"] != str(SOURCE) else lines
+        line = written[each["line"] - 1]
+        assert re.search(rf"Elicit[(\[]|Sample\(|worded(_later)?\(|def {each['resolver']}\(", line)
+
+
+def test_text_is_for_people_and_counts(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(SOURCE.parent)
+    ran = cli("check", FAULTS)
+    assert ran.code == 1
+    line = SOURCE.read_text().splitlines().index('    return Elicit("Who are you?", Login)') + 1
+    assert ran.out.startswith(f"faults.py:{line}: secret-in-form: log_in of secret, secret_again\n    The form Login ")
+    assert ran.out.endswith("28 findings; 5 tools and 41 resolvers were checked.\n")
+
+
+def test_codes_can_be_ignored(cli: CommandLine) -> None:
+    codes = {each["code"] for each in found(cli, FAULTS, "--ignore", "changing-question", "--ignore", "secret-in-form")}
+    assert codes == {"changing-default", "colliding-keys", "unaskable-form", "unreached-resolver"}
+    ran = cli("check", FAULTS, "--ignore", "no-such-code")
+    assert ran.code == 2
+    assert "unreached-resolver" in ran.err
+
+
+def test_a_clean_server_is_exit_code_0(cli: CommandLine) -> None:
+    ran = cli("check", "tests.cli.shop:mcp")
+    assert (ran.code, ran.out) == (0, "no findings; 3 tools and 9 resolvers were checked.\n")
+    assert found(cli, "tests.cli.shop:mcp") == []
+
+
+def test_a_tool_that_is_refused_at_import_is_a_finding(cli: CommandLine, folder: Path) -> None:
+    nested = "class Nested(BaseModel):\n    inner: Yes\ndef ask() -> Elicit[Nested]: ...\n"
+    tool = "@mcp.tool\ndef odd(it: Annotated[Any, Resolve(ask)]) -> str: ...\n"
+    (folder / "refusing.py").write_text(HEAD + nested + tool)
+    ran = cli("check", "refusing.py")
+    assert ran.code == 1
+    line = (HEAD + nested).count("\n") + 1
+    first, problem, *_, count = ran.out.splitlines()
+    assert first == f"refusing.py:{line}: invalid-signature: ask of odd"
+    assert "Tool 'odd': parameter 'it', resolver 'ask': it cannot ask for Nested" in problem
+    assert count == "1 finding; it could not be loaded."
+
+
+def test_a_tool_that_is_refused_when_it_is_listed_is_a_finding(cli: CommandLine, folder: Path) -> None:
+    server = """
+import fastmcp
+inside = fastmcp.FastMCP("Inside")
+@inside.tool
+def odd(it: Annotated[Any, Resolve(lambda nobody: 1)]) -> str: ...
+from fastmcp.server.providers import LocalProvider
+provider = LocalProvider()
+provider.tool(odd)
+mcp.add_provider(provider)
+"""
+    (folder / "listing.py").write_text(HEAD + server)
+    (finding,) = found(cli, "listing.py")
+    assert (finding["code"], finding["tools"]) == ("invalid-signature", ["odd"])
+
+
+def test_a_refusal_without_a_tool_or_resolver_is_a_finding_too(cli: CommandLine, folder: Path) -> None:
+    (folder / "prompts.py").write_text(
+        HEAD + "def ask() -> int: ...\n@mcp.prompt\ndef odd(it: Annotated[int, Resolve(ask)]) -> str: ...\n"
+    )
+    (finding,) = found(cli, "prompts.py")
+    assert (finding["code"], finding["tools"], finding["resolver"]) == ("invalid-signature", [], "")
+
+
+def test_resolvers_of_disabled_tools_and_of_other_servers_are_reached(cli: CommandLine, folder: Path) -> None:
+    server = """
+import fastmcp
+from askback.integration import resolved
+def first() -> Elicit[Yes]: ...
+def second() -> Elicit[Yes]: ...
+def third() -> Elicit[Yes]: ...
+@mcp.tool
+def disabled(it: Annotated[Yes, Resolve(first)]) -> str: ...
+mcp.disable(names={"disabled"})
+other = FastMCP("Other")
+@other.tool
+def elsewhere(it: Annotated[Yes, Resolve(second)]) -> str: ...
+@resolved
+def not_yet(it: Annotated[Yes, Resolve(third)]) -> str: ...
+"""
+    (folder / "reaching.py").write_text(HEAD + server)
+    assert found(cli, "reaching.py") == []
+
+
+def test_helpers_in_other_modules_that_resolvers_call_are_reached(cli: CommandLine, folder: Path) -> None:
+    (folder / "wording.py").write_text(HEAD + "def base() -> int: ...\ndef words() -> Elicit[Yes]: ...\n")
+    server = "import wording\ndef ask() -> Elicit[Yes]:\n    return wording.words()\n"
+    tool = "@mcp.tool\ndef t(a: Annotated[Yes, Resolve(ask)], b: Annotated[int, Resolve(wording.base)]) -> str: ...\n"
+    (folder / "wordy.py").write_text(HEAD + server + tool)
+    assert found(cli, "wordy.py") == []
+
+
+def test_what_a_library_offers_need_not_be_used(
+    cli: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = folder / "libraries"
+    library.mkdir()
+    monkeypatch.setattr("askback.cli.rules.reach.LIBRARIES", (library,))
+    monkeypatch.syspath_prepend(library)
+    (library / "offers_a_lot.py").write_text(HEAD + "def used() -> int: ...\ndef unused() -> Elicit[Yes]: ...\n")
+    tool = "import offers_a_lot\n@mcp.tool\ndef t(a: Annotated[int, Resolve(offers_a_lot.used)]) -> str: ...\n"
+    (folder / "modest.py").write_text(HEAD + tool)
+    assert found(cli, "modest.py") == []
+    assert resolvers(found(cli, "offers_a_lot:mcp"), "unreached-resolver") == ["unused"]
+
+
+@pytest.mark.parametrize("file", ["'<string>'", "__file__"])
+def test_resolvers_whose_source_is_not_there_are_checked_as_far_as_they_can_be(
+    cli: CommandLine, folder: Path, file: str
+) -> None:
+    server = f'''
+class Secret(BaseModel):
+    password: str
+exec(compile("""
+def ask() -> Elicit[Secret]:
+    return Elicit("?", Secret)
+""", {file}, "exec"))
+@mcp.tool
+def t(a: Annotated[Any, Resolve(ask)]) -> str: ...
+'''
+    (folder / "generated.py").write_text(HEAD + server)
+    (finding,) = found(cli, "generated.py")
+    assert (finding["code"], finding["line"]) == ("secret-in-form", 2)
+    assert finding["file"] in ("<string>", str(folder / "generated.py"))
+
+
+def test_annotations_that_cannot_be_read_any_more_are_made_up_for_by_the_body(cli: CommandLine, folder: Path) -> None:
+    server = """
+class Secret(BaseModel):
+    password: str
+def register():
+    class Local(BaseModel):
+        ok: bool
+    def ask() -> Elicit[Local]:
+        return Elicit("?", Secret)
+    @mcp.tool
+    def t(a: Annotated[Any, Resolve(ask)]) -> str: ...
+register()
+"""
+    (folder / "postponing.py").write_text("from __future__ import annotations\n" + HEAD + server)
+    (finding,) = found(cli, "postponing.py")
+    assert (finding["code"], finding["resolver"]) == ("secret-in-form", "ask")
+    assert "may ask a person: Secret" in cli("graph", "postponing.py").out
+
+
+def test_resolvers_that_cannot_be_hashed_are_counted(cli: CommandLine, folder: Path) -> None:
+    server = """
+from dataclasses import dataclass
+@dataclass
+class Looks:
+    value: int
+    def __call__(self) -> int:
+        return self.value
+@mcp.tool
+def t(a: Annotated[int, Resolve(Looks(1))], b: Annotated[int, Resolve(Looks(2))]) -> str: ...
+"""
+    (folder / "unhashable.py").write_text(HEAD + server)
+    assert cli("check", "unhashable.py").out == "no findings; 1 tool and 2 resolvers were checked.\n"
+
+
+def test_without_the_agent_side_secrets_cannot_be_checked(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.startswith("askback.agents")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pydantic_ai", None)
+    ran = cli("check", FAULTS)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.endswith("needs pydantic_ai: pip install 'askback[cli]'\n")
