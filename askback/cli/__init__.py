@@ -1,4 +1,4 @@
-"""The command line: `askback graph` and `askback check`.
+"""The command line: `askback graph`, `askback check` and `askback call`.
 
 A command is a function in a module of its own, both of its name.
 """
@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from askback.cli.errors import CommandError
 
-COMMANDS = ("graph", "check")
+COMMANDS = ("graph", "check", "call")
 
 COULD_NOT = 2
 """The exit code of a command that could not do its work, as of one that was called wrongly."""
@@ -26,7 +26,7 @@ def main(tokens: Sequence[str] | None = None) -> None:
         commands = [getattr(import_module(f"askback.cli.{name}"), name) for name in COMMANDS]
     except ModuleNotFoundError as missing:
         _fail(f"the command line needs {missing.name}: pip install 'askback[cli]'")
-    app = App("askback", help="Look into MCP servers whose tools ask back.", version=version("askback"))
+    app = App("askback", help="Look into MCP servers whose tools ask back, and call them.", version=version("askback"))
     for command in commands:
         app.command(command)
     try:

@@ -23,7 +23,7 @@ from fastmcp.tools.tool_transform import TransformedTool
 from fastmcp.utilities.versions import VersionSpec
 from mcp.server.mcpserver import MCPServer
 
-from askback.cli.errors import CommandError, RefusedError
+from askback.cli.errors import CommandError, NoServerError, RefusedError
 from askback.integration import ResolverPlan
 from askback.integration.tools import ResolverPlans, resolver_plans
 from askback.words import InvalidSignature
@@ -63,6 +63,23 @@ class LoadedServer:
 
 
 def load_server(name: str) -> LoadedServer:
+    """The server that `name` names, and its tools.
+
+    Raises:
+        CommandError: If there is no such server, its module fails, or nobody can look into it.
+        RefusedError: If one of its tools was refused because of its resolvers.
+    """
+    module, server = server_named(name)
+    if isinstance(server, MCPServer):
+        raise CommandError(
+            f"{name!r} is the MCP SDK's MCPServer, which does not let anyone see the functions of its "
+            f"tools{_servers_in(module)}"
+        )
+    with _failing(f"the tools of {name!r} cannot be listed"):
+        return LoadedServer(module, tuple(anyio.run(_tools_of, server)))
+
+
+def server_named(name: str) -> tuple[ModuleType, Server | MCPServer]:
     """Import what `name` names: `module:attribute`, `path/to/file.py:attribute`, or either without the attribute.
 
     Raises:
@@ -73,9 +90,7 @@ def load_server(name: str) -> LoadedServer:
     if not where:
         where, attribute = attribute, ""
     module = _imported(where)
-    server = _server_in(module, where, attribute)
-    with _failing(f"the tools of {name!r} cannot be listed"):
-        return LoadedServer(module, tuple(anyio.run(_tools_of, server)))
+    return module, _server_in(module, where, attribute)
 
 
 def _imported(where: str) -> ModuleType:
@@ -121,13 +136,22 @@ def _executed(path: Path) -> ModuleType:
     return module
 
 
-def _server_in(module: ModuleType, where: str, attribute: str) -> Server:
-    there = [name for name, value in vars(module).items() if isinstance(value, fastmcp.FastMCP)]
-    servers = f"; the servers there: {', '.join(there)}" if there else "; there is no FastMCP server in it"
+def _names_of_servers(module: ModuleType) -> list[str]:
+    return [name for name, value in vars(module).items() if isinstance(value, fastmcp.FastMCP | MCPServer)]
+
+
+def _servers_in(module: ModuleType) -> str:
+    there = _names_of_servers(module)
+    return f"; the servers there: {', '.join(there)}" if there else "; there is no server in it"
+
+
+def _server_in(module: ModuleType, where: str, attribute: str) -> Server | MCPServer:
+    there, servers = _names_of_servers(module), _servers_in(module)
     if not attribute:
         attribute = next((name for name in USUAL_NAMES if name in there), "")
         if not attribute:
-            raise CommandError(f"{where!r} has no server called {', '.join(USUAL_NAMES)}{servers}")
+            problem = CommandError if there else NoServerError
+            raise problem(f"{where!r} has no server called {', '.join(USUAL_NAMES)}{servers}")
     try:
         value = operator.attrgetter(attribute)(module)
     except AttributeError:
@@ -136,14 +160,9 @@ def _server_in(module: ModuleType, where: str, attribute: str) -> Server:
     if inspect.isfunction(value) and not inspect.signature(value).parameters:
         with _failing(f"{attribute!r} of {where!r} fails when it is called"):
             value = anyio.run(_made_by, value)
-    if isinstance(value, MCPServer):
-        raise CommandError(
-            f"{attribute!r} of {where!r} is the MCP SDK's MCPServer, which does not let anyone see the functions of "
-            f"its tools{servers}"
-        )
-    if not isinstance(value, fastmcp.FastMCP):
+    if not isinstance(value, fastmcp.FastMCP | MCPServer):
         raise CommandError(f"{attribute!r} of {where!r} is no server but of type {type(value).__name__}{servers}")
-    return cast("Server", value)
+    return cast("Server | MCPServer", value)
 
 
 async def _made_by(factory: Callable[[], Any]) -> Any:

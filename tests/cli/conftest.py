@@ -23,13 +23,13 @@ CommandLine = Callable[..., Ran]
 
 
 @pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     monkeypatch.setattr(sys, "path", [*sys.path])
 
     def run(*tokens: str) -> Ran:
         with pytest.raises(SystemExit) as ended:
             main(tokens)
-        captured = capsys.readouterr()
+        captured = capfd.readouterr()
         code = ended.value.code
         assert isinstance(code, int)
         return Ran(code, captured.out, captured.err)

@@ -87,7 +87,7 @@ def test_wrong_names_are_told_what_there_is(cli: CommandLine, folder: Path) -> N
 
 def test_a_module_without_a_server_says_so(cli: CommandLine, folder: Path) -> None:
     (folder / "empty.py").write_text("")
-    assert cli("check", "empty.py").err.endswith("; there is no FastMCP server in it\n")
+    assert cli("check", "empty.py").err.endswith("; there is no server in it\n")
 
 
 def test_a_module_that_fails_shows_its_own_error_and_line(cli: CommandLine, folder: Path) -> None:
