@@ -4,9 +4,10 @@ It stands outside the package, so that loading it imports nothing of askback: te
 nothing, and coverage of the package sees its first import.
 """
 
+import functools
 import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 GENERATIONS = ("2026-07-28", "2025-11-25")
 CONNECTIONS = ("memory", "http", "stdio")
+
+RUNNERS = ("anyio", "asyncio", "trio")
+"""The markers by which other plugins are told to run an async test."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -26,24 +30,28 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: Any) -> None:
-    """Have async tests that use the fixture run, also where nothing is configured for async tests."""
-    if inspect.iscoroutinefunction(obj) and _uses_fixture(obj) and not _is_run_by_another(collector.config, obj):
-        backend = pytest.param("asyncio", id=pytest.HIDDEN_PARAM)
-        pytest.mark.usefixtures("anyio_backend")(obj)
-        pytest.mark.parametrize("anyio_backend", [backend], scope="module")(obj)
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test for each protocol generation and connection that it is to run on."""
-    if "askback" not in metafunc.fixturenames:
-        return
-    marker = metafunc.definition.get_closest_marker("askback")
-    generations, connections = _chosen(marker, metafunc.definition.nodeid)
-    cases = [(generation, over) for generation in generations for over in connections]
-    ids = [generation if connections == CONNECTIONS[:1] else f"{generation}-{over}" for generation, over in cases]
-    metafunc.parametrize("askback", cases, ids=ids, indirect=True)
+    if "askback" in metafunc.fixturenames:
+        generations, connections = _chosen(metafunc.definition)
+        cases = [(generation, over) for generation in generations for over in connections]
+        ids = [generation if connections == CONNECTIONS[:1] else f"{generation}-{over}" for generation, over in cases]
+        metafunc.parametrize("askback", cases, ids=ids, indirect=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run async tests that use the fixture where nothing is set up to run async tests."""
+    given = pyfuncitem.funcargs
+    if not inspect.iscoroutinefunction(pyfuncitem.obj) or "askback" not in given or "anyio_backend" in given:
+        return None
+    if any(pyfuncitem.get_closest_marker(name) for name in RUNNERS):
+        return None
+    import anyio
+
+    arguments = {name: given[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    anyio.run(functools.partial(pyfuncitem.obj, **arguments), backend="asyncio")
+    return True
 
 
 @pytest.fixture
@@ -54,37 +62,18 @@ def askback(request: pytest.FixtureRequest) -> "Rehearsal":
     return Rehearsal(*request.param)
 
 
-def _uses_fixture(test: Any) -> bool:
-    return "askback" in inspect.signature(test).parameters
-
-
-def _is_run_by_another(config: pytest.Config, test: Any) -> bool:
-    """Whether somebody has said how an async test is to be run; inherited tests are collected more than once."""
-    marks: list[pytest.Mark] = getattr(test, "pytestmark", [])
-    modes = {_setting(config, name) for name in ("anyio_mode", "asyncio_mode")}
-    return "auto" in modes or any(
-        mark.name in ("anyio", "asyncio", "trio") or "anyio_backend" in mark.args for mark in marks
-    )
-
-
-def _setting(config: pytest.Config, name: str) -> Any:
-    """A setting of another plugin, which may not be there."""
-    try:
-        return config.getoption(name, None) or config.getini(name)
-    except (KeyError, ValueError):
-        return None
-
-
-def _chosen(marker: pytest.Mark | None, test: str) -> tuple[Sequence[str], Sequence[str]]:
-    """The generations and the connections that a marker says, checked."""
+def _chosen(test: pytest.Item) -> tuple[Sequence[str], Sequence[str]]:
+    """The generations and the connections that a test's marker says, checked."""
+    marker = test.get_closest_marker("askback")
     if marker is None:
         return GENERATIONS, CONNECTIONS[:1]
     generations: Sequence[str] = marker.args or GENERATIONS
-    given: str | Sequence[str] = marker.kwargs.get("over", CONNECTIONS[0])
-    over = (given,) if isinstance(given, str) else tuple(given)
-    if not set(generations) <= set(GENERATIONS) or not set(over) <= set(CONNECTIONS) or set(marker.kwargs) - {"over"}:
+    given: Any = marker.kwargs.get("over", CONNECTIONS[0])
+    over = tuple(cast("Sequence[str]", given)) if isinstance(given, list | tuple) else (given,)
+    known = all(each in GENERATIONS for each in generations) and all(each in CONNECTIONS for each in over)
+    if not known or not over or set(marker.kwargs) - {"over"}:
         raise pytest.UsageError(
-            f"{test}: the marker askback takes generations, of {GENERATIONS}, and over=, one or several of "
+            f"{test.nodeid}: the marker askback takes generations, of {GENERATIONS}, and over=, one or several of "
             f"{CONNECTIONS}, not {marker.args} and {marker.kwargs}"
         )
     return generations, over

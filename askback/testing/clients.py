@@ -190,6 +190,16 @@ def _response(question: Question, answer: Any, said_by: str) -> InputResponse | 
         response = response_to(
             question, answer if isinstance(answer, Accept | Decline | Cancel) else Accept(answer), "script"
         )
+        _check_known(response, question)
     except ContentError as misfit:
         raise NotScriptedError(f"What {said_by} of the script says to it does not fit: {misfit}") from None
     return response or ErrorData(code=INVALID_REQUEST, message=f"The {question.kind} request was declined")
+
+
+def _check_known(response: InputResponse | None, question: Question) -> None:
+    """Refuse fields that a form does not have: a server would drop them, and a test has misspelt them."""
+    fields = (question.schema or {}).get("properties", {})
+    content = response.content if isinstance(response, ElicitResult) else None
+    unknown = [name for name in content or {} if name not in fields]
+    if unknown:
+        raise ContentError(f"the form has no {unknown[0]!r}, only {', '.join(fields) or 'nothing'}")

@@ -85,9 +85,12 @@ class Conversation(Document):
             OSError: If the file cannot be read.
             ValueError: If it holds no conversation.
         """
+        text = Path(path).read_bytes()
         try:
-            return cls.from_json(Path(path).read_bytes())
-        except ValueError as error:
+            if not {"version", "calls"} <= set(json.loads(text)):
+                raise ValueError("it has no version and no calls")
+            return cls.from_json(text)
+        except (ValueError, TypeError) as error:
             raise ValueError(f"{path} holds no conversation: {error}") from None
 
     def picture(self) -> str:

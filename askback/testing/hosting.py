@@ -92,7 +92,7 @@ def _process_of(server: fastmcp.FastMCP[Any]) -> StdioTransport:
     )
     if place is None:
         raise ValueError(
-            f"Over stdio another process imports the server, and {server.name!r} is in no module: make it one's global"
+            f"Over stdio another process imports the server: {server.name!r} must be a global of a module, and is none"
         )
     module, name = place
     return StdioTransport(

@@ -53,7 +53,7 @@ class Rehearsal:
     async def call(
         self, server: Any, tool: str, arguments: Mapping[str, Any] | None = None, answers: Answers = None
     ) -> ToolCall:
-        """Connect, call one tool, and see what it asked, and what it said or failed with.
+        """Connect, call one tool, and see what it asked, and what it said or failed with: a failing tool is no error.
 
         Raises:
             ConversationError: If it asked something else than the script has answers for, or there is no such tool.
@@ -66,10 +66,15 @@ class Rehearsal:
     async def replay(self, server: Any, recording: Conversation | str | Path) -> Conversation:
         """Make the calls of a recorded conversation again, and answer as was answered then.
 
+        What the tools say is not compared: it is in the conversation that is returned.
+
         Raises:
+            ValueError: If the file holds no conversation, or there is no call in it.
             ConversationError: If a question, its order or its form has changed; the message shows the difference.
         """
         recorded = recording if isinstance(recording, Conversation) else Conversation.load(recording)
+        if not recorded.calls:
+            raise ValueError("The recording has no calls to make again")
         async with self.connect(server, recorded) as client:
             for call in recorded.calls:
                 with suppress(MCPError):

@@ -47,7 +47,7 @@ def script_of(answers: Answers) -> Script:
     """
     if isinstance(answers, Conversation):
         return _Again(answers)
-    if callable(answers):
+    if callable(answers) and not isinstance(answers, type):
         return _Policy(answers)
     if isinstance(answers, Mapping):
         return _ByQuestion(answers)
@@ -55,14 +55,14 @@ def script_of(answers: Answers) -> Script:
         return _InOrder(answers or ())
     raise TypeError(
         "answers are a mapping of patterns or models, a list in order, a policy, or a conversation to repeat, not "
-        f"{type(answers).__name__}"
+        f"{answers!r}"
     )
 
 
 def unanswered(conversation: Conversation, question: Question, reason: object) -> ConversationError:
     """What a test fails with when a question came that its script does not answer."""
-    asked = question.message or f"for {question.kind}"
-    return ConversationError(f"{question.tool!r} asked {asked!r}. {reason}", conversation)
+    asked = repr(question.message) if question.message else f"for {question.kind}"
+    return ConversationError(f"{question.tool!r} asked {asked}. {reason}", conversation)
 
 
 def check_used(script: Script, conversation: Conversation) -> None:
@@ -79,6 +79,8 @@ def check_used(script: Script, conversation: Conversation) -> None:
 
 class _ByQuestion:
     def __init__(self, answers: Mapping[Asked, Any]) -> None:
+        for asked in answers:
+            _check(asked)
         self._answers = answers
         self._used: set[Asked] = set()
 
@@ -87,8 +89,7 @@ class _ByQuestion:
             if _is_meant(asked, question):
                 if any(_is_same(each.question, question) for each in call.exchanges if each.question is not question):
                     raise NotScriptedError(
-                        "The same question was asked twice in one call. If that is meant, give the answers in order, "
-                        "as a list"
+                        "It was asked twice in one call. If that is meant, give the answers in order, as a list"
                     )
                 self._used.add(asked)
                 return answer, _name(asked)
@@ -106,16 +107,14 @@ class _InOrder:
 
     async def reply(self, call: ToolCall, question: Question) -> tuple[Any, str]:
         if self._given == len(self._answers):
-            reason = f"The script has {len(self._answers)} answers, all of them given" if self._answers else NO_SCRIPT
-            raise NotScriptedError(reason)
+            raise NotScriptedError(
+                "Every answer of the script was given already" if self._answers else "No question was expected"
+            )
         self._given += 1
         return self._answers[self._given - 1], f"answer {self._given}"
 
     def unused(self) -> list[str]:
         return [f"answer {number + 1}" for number in range(self._given, len(self._answers))]
-
-
-NO_SCRIPT = "No question was expected"
 
 
 class _Policy:
@@ -197,7 +196,23 @@ def _kind(asked: Asked) -> Kind | None:
 
 
 def _is_same(one: Question, other: Question) -> bool:
-    return one.key == other.key and one.fingerprint() == other.fingerprint()
+    """Whether a resolver asks again, whatever its words, or a person reads the same words again."""
+    return (one.key is not None and one.key == other.key) or one.fingerprint() == other.fingerprint()
+
+
+def _check(asked: object) -> None:
+    """Refuse what can stand for no question.
+
+    Raises:
+        TypeError: If it is no pattern, model or kind.
+        ValueError: If it is no regular expression.
+    """
+    if not isinstance(asked, str | re.Pattern | type):
+        raise TypeError(f"a script answers patterns, models, or Elicit, Sample and ListRoots, not {asked!r}")
+    try:
+        re.compile(asked if isinstance(asked, str) else "")
+    except re.error as error:
+        raise ValueError(f"the pattern {asked!r} of the script is no regular expression: {error}") from None
 
 
 def _name(asked: Asked) -> str:

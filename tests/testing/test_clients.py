@@ -1,5 +1,6 @@
 """A server's questions, answered from a script, over every connection and both generations."""
 
+import itertools
 import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -153,12 +154,14 @@ async def test_no_script_expects_no_question(askback: Rehearsal) -> None:
     assert (await askback.call(mcp, "plain", WRAP)).result == "plain ORD-1"
     with pytest.raises(ConversationError, match="asked 'Refund all of ORD-1\\?'. No question was expected"):
         await askback.call(mcp, "refund", WRAP)
-    with pytest.raises(ConversationError, match="'judge' asked 'for roots'. The script has no answer|'Is ORD-1 odd"):
+    with pytest.raises(
+        ConversationError, match="'judge' asked (for roots|'Is ORD-1 odd\\?'). The script has no answer"
+    ):
         await askback.call(mcp, "judge", WRAP, {"never": 1})
 
 
 async def test_a_script_that_is_too_short_says_so(askback: Rehearsal) -> None:
-    with pytest.raises(ConversationError, match="The script has 1 answers, all of them given"):
+    with pytest.raises(ConversationError, match="Every answer of the script was given already"):
         await askback.call(mcp, "wrap", WRAP, [{"full": True}])
 
 
@@ -167,6 +170,7 @@ async def test_a_script_that_is_too_short_says_so(askback: Rehearsal) -> None:
     [
         ({"Refund": {"full": "maybe"}}, "What 'Refund' of the script says to it does not fit: full: 'maybe' is not of"),
         ([{}], "What answer 1 of the script says to it does not fit: 'full' is a required property"),
+        ([{"full": True, "ful": 1}], "does not fit: the form has no 'ful', only full"),
         ([3], "does not fit: a form takes a mapping, a pydantic model or a dataclass, not int"),
         ({Elicit: Defer()}, "The script defers it, which only an agent can"),
     ],
@@ -224,8 +228,43 @@ async def test_a_question_asked_twice_in_one_call_fails(askback: Rehearsal) -> N
         params = ElicitRequestFormParams(message="Well?", requested_schema={"type": "object", "properties": {}})
         return InputRequiredResult(input_requests={"q": ElicitRequest(params=params)}, request_state="again")
 
-    with pytest.raises(ConversationError, match="asked twice in one call. If that is meant, give the answers in order"):
+    with pytest.raises(
+        ConversationError, match="It was asked twice in one call. If that is meant, give the answers in order"
+    ):
         await askback.call(server, "nag", {}, {"Well": {}})
+
+
+@pytest.mark.askback("2026-07-28")
+async def test_a_question_that_changes_between_rounds_is_asked_twice(askback: Rehearsal) -> None:
+    server, numbers = FastMCP("clock"), itertools.count()
+
+    async def ask() -> Elicit[Scope]:
+        return Elicit(f"Sure {next(numbers)}?", Scope)
+
+    @server.tool
+    async def go(scope: Annotated[Scope, Resolve(ask)]) -> bool:
+        return scope.full
+
+    with pytest.raises(ConversationError, match="It was asked twice in one call"):
+        await askback.call(server, "go", {}, {"Sure": {"full": True}})
+
+
+async def test_two_questions_in_the_same_words_are_one_too_many(askback: Rehearsal) -> None:
+    server = FastMCP("twins")
+
+    def asks() -> Any:
+        async def ask() -> Elicit[Scope]:
+            return Elicit("Sure?", Scope)
+
+        return ask
+
+    @server.tool
+    async def go(one: Annotated[Scope, Resolve(asks())], other: Annotated[Scope, Resolve(asks())]) -> bool:
+        return one.full and other.full
+
+    with pytest.raises(ConversationError, match="It was asked twice in one call"):
+        await askback.call(server, "go", {}, {"Sure": {"full": True}})
+    assert (await askback.call(server, "go", {}, [{"full": True}, {"full": True}])).result == "true"
 
 
 async def test_the_same_question_in_the_next_call_is_another(askback: Rehearsal) -> None:
@@ -284,12 +323,18 @@ async def test_an_address_is_accepted_without_content(askback: Rehearsal) -> Non
 
 
 def test_a_script_of_another_kind_is_refused() -> None:
-    with pytest.raises(TypeError, match="a mapping of patterns or models, a list in order, a policy.*not str"):
+    with pytest.raises(TypeError, match="a mapping of patterns or models, a list in order, a policy.*not 'yes'"):
         ScriptedClient(mcp, "yes")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="not <class '.*Decline'>"):
+        ScriptedClient(mcp, Decline)
+    with pytest.raises(TypeError, match="a script answers patterns, models, or Elicit, Sample and ListRoots, not 3"):
+        ScriptedClient(mcp, {3: {}})
+    with pytest.raises(ValueError, match=r"the pattern 'Refund \(' of the script is no regular expression"):
+        ScriptedClient(mcp, {"Refund (": {}})
 
 
 def test_a_server_that_cannot_be_reached_that_way_is_refused() -> None:
-    with pytest.raises(ValueError, match="'local' is in no module: make it one's global"):
+    with pytest.raises(ValueError, match="'local' must be a global of a module, and is none"):
         Rehearsal(over="stdio").connect(FastMCP("local"))
     with pytest.raises(ValueError, match="Over http, a test starts a FastMCP server of its own: 'x.py' is none"):
         Rehearsal(over="http").connect("x.py")

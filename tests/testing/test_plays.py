@@ -211,6 +211,10 @@ async def test_a_scripted_model_takes_turns_and_says_what_it_is_told() -> None:
     async with Agent(ScriptedModel(first), tools=[add, show]).run_stream("go") as stream:
         assert await stream.get_output() == '3 | {"it": "x"}'
     assert (await Agent(ScriptedModel()).run("go")).output == "(nothing)"
+    chained = ScriptedModel(calls("add", a=1, b=1), calls("add", a=2, b=2))
+    assert (await Agent(chained, tools=[add]).run("go")).output == "4"
+    with pytest.raises(TypeError, match=r"not 'Done'; what it says in the end is says="):
+        ScriptedModel(calls("add", a=1, b=1), "Done")  # pyright: ignore[reportArgumentType]
 
 
 async def test_a_script_for_a_tool_that_does_not_exist_says_which_there_are() -> None:

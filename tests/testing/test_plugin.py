@@ -86,7 +86,9 @@ def test_a_marker_picks_the_generation_and_the_connections(pytester: pytest.Pyte
     )
 
 
-@pytest.mark.parametrize("marker", ["'2024-11-05'", "over='pigeon'", "generation='2026-07-28'"])
+@pytest.mark.parametrize(
+    "marker", ["'2024-11-05'", "over='pigeon'", "generation='2026-07-28'", "over=[]", "over=None", "['2026-07-28']"]
+)
 def test_a_marker_that_says_nothing_known_is_an_error(pytester: pytest.Pytester, marker: str) -> None:
     result = suite(pytester, f"\n@pytest.mark.askback({marker})\ndef test_one(askback): pass\n")
     result.assert_outcomes(errors=1)
@@ -108,14 +110,37 @@ def test_another_fixture_may_use_it(pytester: pytest.Pytester) -> None:
     def shop(askback):
         return askback.connect(mcp, {"Sure": {"ok": False}})
 
+    async def test_it(shop):
+        async with shop as client:
+            assert (await client.call_tool("order")).data is False
+
     @pytest.mark.anyio
     @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-    async def test_it(shop, anyio_backend):
+    async def test_that(shop, anyio_backend):
         async with shop as client:
             assert (await client.call_tool("order")).data is False
     """,
     )
+    result.assert_outcomes(passed=4)
+
+
+def test_a_test_that_another_plugin_is_to_run_is_left_to_it(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+        import asyncio, pytest
+
+        @pytest.hookimpl
+        def pytest_pyfunc_call(pyfuncitem):
+            if pyfuncitem.get_closest_marker("asyncio"):
+                asyncio.run(pyfuncitem.obj(pyfuncitem.funcargs["askback"]))
+                print("by another")
+                return True
+        """
+    )
+    tests = "\n@pytest.mark.asyncio\nasync def test_it(askback):\n    pass\n"
+    result = suite(pytester, tests, ini="markers = asyncio\naddopts = -s")
     result.assert_outcomes(passed=2)
+    assert result.stdout.str().count("by another") == 2
 
 
 def test_a_failing_conversation_is_what_the_report_shows(pytester: pytest.Pytester) -> None:

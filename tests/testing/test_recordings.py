@@ -119,8 +119,17 @@ def test_a_file_that_holds_none_is_named(tmp_path: Path) -> None:
     path.write_text('{"version": 2}')
     with pytest.raises(ValueError, match=r"x\.json holds no conversation: (?s:.*)version"):
         Conversation.load(path)
+    for text in ('{"hello": 1}', "[]", "3", "no JSON"):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"x\.json holds no conversation"):
+            Conversation.load(path)
     with pytest.raises(FileNotFoundError):
         Conversation.load(tmp_path / "nowhere.json")
+
+
+async def test_a_recording_without_calls_is_no_test(askback: Rehearsal) -> None:
+    with pytest.raises(ValueError, match="has no calls to make again"):
+        await askback.replay(mcp, Conversation())
 
 
 async def test_a_picture_shows_what_failed(askback: Rehearsal) -> None:
