@@ -1,8 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := $(shell find askback -name '*.py' -o -name py.typed)
+SOURCES := $(shell find askback -name '*.py' -o -name py.typed) pytest_askback.py
 
-.PHONY: setup demo test lint bench constraints clean
+.PHONY: setup demo test lint bench docs constraints clean
 
 setup: .venv/ready
 
@@ -14,8 +14,9 @@ setup: .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[all]' --group dev
 	touch $@
 
+# With a real model: make demo MODEL=provider:name
 demo: .venv/ready
-	@$(BIN)/python -m examples.bookshop
+	@$(BIN)/python -m examples.demo $(if $(MODEL),--model $(MODEL))
 
 test: .venv/ready .venv/wheel-checked
 	$(BIN)/coverage run -m pytest
@@ -31,6 +32,10 @@ lint: .venv/ready
 	$(BIN)/ruff check
 	$(BIN)/pyright
 
+# The site, in site/.
+docs: .venv/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 bench: .venv/ready
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.toolset
@@ -41,4 +46,4 @@ constraints: .venv/ready
 	$(BIN)/python -m pip freeze --exclude-editable --all > constraints.txt
 
 clean:
-	rm -rf .venv dist .coverage
+	rm -rf .venv dist site .coverage

@@ -1,22 +1,22 @@
-"""A shop whose tool looks up its stock, and asks before it backorders a book.
+"""A shop whose tools look things up, and ask before they backorder a book.
 
-The model is told of one argument, the title. The stock comes from the shop's own records, and the confirmation from a
-person, who is asked only when it matters. The same server answers both protocol generations.
+Three tools, one step each: a value looked up, a value that depends on another, and a question that is asked only when
+it matters. The model is told of one argument, the title, whatever else a tool needs.
 """
 
-import asyncio
-import logging
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import fastmcp
-from fastmcp.client.elicitation import ElicitResult
 from pydantic import BaseModel, Field
 
 from askback import Elicit, Resolve
 from askback.integration import FastMCP
+from examples.command_line import Options, expect, parser_for, run
+from examples.conversation import Person, call
 
 mcp = FastMCP("Bookshop")
 INVENTORY = {"Dune": 7, "Neuromancer": 0}
+lookups: list[str] = []
 
 
 class Stock(BaseModel):
@@ -34,7 +34,13 @@ class Backorder(BaseModel):
 
 async def check_stock(title: str) -> Stock:
     """Look it up: nothing the model says can change it."""
+    lookups.append(title)
     return Stock(title=title, copies=INVENTORY.get(title, 0))
+
+
+async def estimate_delivery(stock: Annotated[Stock, Resolve(check_stock)]) -> str:
+    """Work it out from what another resolver found."""
+    return "tomorrow" if stock.copies > 0 else "in 2-3 weeks"
 
 
 async def confirm_backorder(title: str, stock: Annotated[Stock, Resolve(check_stock)]) -> Backorder | Elicit[Backorder]:
@@ -42,6 +48,22 @@ async def confirm_backorder(title: str, stock: Annotated[Stock, Resolve(check_st
     if stock.copies > 0:
         return Backorder(confirm=True)
     return Elicit(f"{title!r} is out of stock (2-3 weeks). Order anyway?", Backorder)
+
+
+@mcp.tool
+async def reserve_book(title: str, stock: Annotated[Stock, Resolve(check_stock)]) -> str:
+    """Reserve a copy of a book."""
+    if stock.copies == 0:
+        return f"{title!r} is out of stock."
+    return f"Reserved {title!r} ({stock.copies - 1} copies left)."
+
+
+@mcp.tool
+async def promise_delivery(
+    title: str, stock: Annotated[Stock, Resolve(check_stock)], delivery: Annotated[str, Resolve(estimate_delivery)]
+) -> str:
+    """Say when a book would arrive."""
+    return f"{title!r} would arrive {delivery}; {stock.copies} copies are here."
 
 
 @mcp.tool
@@ -58,40 +80,36 @@ async def order_book(
     return f"Ordered {title!r}."
 
 
-class Customer:
-    """Somebody at the client, with one thing to say."""
+async def story(options: Options) -> None:
+    """See what the model is told, then go through the three steps."""
+    customer = Person({"confirm": True}, {"confirm": False}, "decline")
+    async with fastmcp.Client(mcp, mode=options.mode, elicitation_handler=customer) as client:
+        print(f"On protocol {client.protocol_version}")
+        for tool in await client.list_tools():
+            print(f"The model is told that {tool.name} takes: {', '.join(tool.input_schema['properties'])}")
+            expect(list(tool.input_schema["properties"]), ["title"])
 
-    def __init__(self, answer: bool | None) -> None:
-        self.answer = answer
+        print("\n1. The stock is looked up. A client that sends its own is ignored.")
+        expect(await call(client, "reserve_book", title="Dune"), "Reserved 'Dune' (6 copies left).")
+        made_up = await call(client, "reserve_book", title="Dune", stock={"title": "Dune", "copies": 100})
+        expect(made_up, "Reserved 'Dune' (6 copies left).")
 
-    async def __call__(self, message: str, *_: Any) -> Any:
-        """Hear a question out, and answer it."""
-        said = "(declines)" if self.answer is None else f"confirm={self.answer}"
-        print(f"      asked     {message}")
-        print(f"      answered  {said}")
-        return ElicitResult(action="decline") if self.answer is None else {"confirm": self.answer}
+        print("\n2. The delivery depends on the stock. Both are wanted, and there is one lookup.")
+        lookups.clear()
+        promised = await call(client, "promise_delivery", title="Neuromancer")
+        print(f"   lookups   {len(lookups)}")
+        expect((promised, lookups), ("'Neuromancer' would arrive in 2-3 weeks; 0 copies are here.", ["Neuromancer"]))
 
-
-async def visit(mode: Literal["auto", "legacy"]) -> None:
-    """Order four times over one connection generation."""
-    print(f"\n{'2026-07-28' if mode == 'auto' else '2025-11-25'}")
-    orders = [("Dune", True), ("Neuromancer", True), ("Neuromancer", False), ("Neuromancer", None)]
-    for title, answer in orders:
-        async with fastmcp.Client(mcp, mode=mode, elicitation_handler=Customer(answer)) as client:
-            print(f"   order_book(title={title!r})")
-            result = await client.call_tool("order_book", {"title": title}, raise_on_error=False)
-            print(f"      {'failed' if result.is_error else 'said  '}    {getattr(result.content[0], 'text', '')}")
-
-
-async def main() -> None:
-    """Show what the model is told, then order on both generations."""
-    logging.getLogger("fastmcp").setLevel(logging.CRITICAL)
-    async with fastmcp.Client(mcp) as client:
-        (tool,) = await client.list_tools()
-    print(f"The model is told that {tool.name} takes: {', '.join(tool.input_schema['properties'])}")
-    await visit("auto")
-    await visit("legacy")
+        print("\n3. The customer is asked, but only where there is something to ask.")
+        expect(await call(client, "order_book", title="Dune"), "Ordered 'Dune'.")
+        expect(customer.asked, [])
+        backordered = "Backordered 'Neuromancer'; it ships in 2-3 weeks."
+        expect(await call(client, "order_book", title="Neuromancer"), backordered)
+        expect(await call(client, "order_book", title="Neuromancer"), "No order placed.")
+        refused = "failed: Resolver for parameter 'backorder' could not resolve: elicitation was decline"
+        expect(await call(client, "order_book", title="Neuromancer"), refused)
+        expect(len(customer.asked), 3)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    run(parser_for("bookshop", __doc__), story)

@@ -1,23 +1,20 @@
-"""Agents with a scripted model, the desk they call, and the questions it asks."""
+"""The desk that agents call, and the questions it asks."""
 
-import inspect
-import json
-from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 import fastmcp
 from mcp_types import CreateMessageResult, ListRootsResult, SamplingMessage, TextContent
 from pydantic import BaseModel, Field
 from pydantic_ai import Agent, RunContext
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models import Model
-from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from askback import Elicit, ListRoots, Resolve, Sample
 from askback.agents import Question
 from askback.integration import FastMCP
+from askback.testing import calls
 from askback.toolsets import ResolverToolset
-from tests.conversation import Generation
+
+Mode = Literal["auto", "legacy"]
 
 
 class Scope(BaseModel):
@@ -76,33 +73,13 @@ async def plain(order: str) -> str:
     return f"plain {order}"
 
 
-def toolset(generation: Generation, server: Any = desk, **options: Any) -> ResolverToolset[Any]:
+def toolset(server: Any = desk, mode: Mode = "auto", **options: Any) -> ResolverToolset[Any]:
     options.setdefault("id", "desk")
-    return ResolverToolset(fastmcp.Client(server, mode=generation), **options)
-
-
-def calls(*tool_calls: tuple[str, dict[str, Any]]) -> Model:
-    """A model that calls these tools at once, and then says what it got."""
-
-    def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        got = [part.content for part in messages[-1].parts if isinstance(part, ToolReturnPart)]
-        got += [str(part.content) for part in messages[-1].parts if part.part_kind == "retry-prompt"]
-        if got:
-            return ModelResponse(parts=[TextPart(" | ".join(str(each) for each in got))])
-        return ModelResponse(parts=[ToolCallPart(name, arguments) for name, arguments in tool_calls])
-
-    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
-        for index, part in enumerate(respond(messages, info).parts):
-            if isinstance(part, ToolCallPart):
-                yield {index: DeltaToolCall(part.tool_name, json.dumps(part.args))}
-            else:
-                yield getattr(part, "content", "")
-
-    return FunctionModel(respond, stream_function=stream)
+    return ResolverToolset(fastmcp.Client(server, mode=mode), **options)
 
 
 def agent(toolset: Any, model: Model | None = None, **options: Any) -> Agent[Any, str]:
-    return Agent(model or calls(("refund", {"order": "ORD-1"})), toolsets=[toolset], **options)
+    return Agent(model or calls("refund", order="ORD-1"), toolsets=[toolset], **options)
 
 
 class Script:
@@ -118,5 +95,5 @@ class Script:
         self.contexts.append(ctx)
         for part, answer in self.answers.items():
             if part in question.message:
-                return answer(ctx, question) if inspect.isfunction(answer) else answer
+                return answer
         return None

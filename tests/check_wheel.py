@@ -22,9 +22,19 @@ else:
 """,
     "server": "from askback.integration import FastMCP, resolved",
     "agent": "from askback.agents import FromModel, Console; from askback.toolsets import ResolverToolset",
-    "cli": "import cyclopts, rich; from askback.integration import FastMCP",
-    "testing": "import pytest; from askback.integration import FastMCP",
-    "all": "import pytest, cyclopts, askback.agents, askback.toolsets; from askback.integration import FastMCP",
+    "cli": "import askback.cli.call, askback.cli.check, askback.cli.graph",
+    "testing": """
+import pytest_askback
+from askback.agents import Accept, Question
+from askback.testing import Conversation, Rehearsal, ScriptedClient
+try:
+    from askback.testing import calls
+except ImportError as error:
+    assert "askback[agent]" in str(error)
+else:
+    raise SystemExit("Pydantic AI came with the extra for testing servers")
+""",
+    "all": "import askback.cli.call; from askback.testing import calls; from askback.toolsets import ResolverToolset",
 }
 
 

@@ -1,21 +1,14 @@
-"""Both protocol generations, for every test that asks for them."""
+"""How every test runs: on asyncio, and without FastMCP's log."""
 
 import logging
 from collections.abc import Iterator
 
 import pytest
 
-from tests.conversation import Generation
-
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-@pytest.fixture(params=["auto", "legacy"], ids=["2026-07-28", "2025-11-25"])
-def generation(request: pytest.FixtureRequest) -> Generation:
-    return request.param
 
 
 @pytest.fixture(autouse=True)

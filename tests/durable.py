@@ -52,6 +52,7 @@ async def refund() -> str:
         for pending in pending_questions(requests):
             assert pending.question.asks(Sure)
             await ask_person(pending.question.message)
+            note("waiting", pending.question.message)
             answers[pending.id] = Accept(json.loads(await DBOS.recv_async("answer", timeout_seconds=600)))
         result = await agent.run(
             message_history=result.all_messages(), deferred_tool_results=resume_with(requests, answers)

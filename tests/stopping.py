@@ -12,10 +12,12 @@ from mcp.server.request_state import RequestStateSecurity
 from pydantic import BaseModel, TypeAdapter
 from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.messages import ModelMessagesTypeAdapter
+from pydantic_ai.models import Model
 
 from askback import Elicit, Resolve
 from askback.agents import Accept, Defer, pending_questions, resume_with
 from askback.integration import FastMCP
+from askback.testing import calls
 from askback.toolsets import ResolverToolset
 
 REQUESTS = TypeAdapter(DeferredToolRequests)
@@ -48,12 +50,10 @@ def desk(key: str | None = None, ttl: float = 600, wording: str = "Sure") -> Fas
     return server
 
 
-def stoppable(toolset: Any, *tool_calls: tuple[str, dict[str, Any]], **options: Any) -> Agent[Any, Any]:
-    from tests.agency import calls
-
-    model = calls(*(tool_calls or (("refund", {"order": "ORD-1"}),)))
+def stoppable(toolset: Any, model: Model | None = None, **options: Any) -> Agent[Any, Any]:
     toolsets = toolset if isinstance(toolset, list) else [toolset]
-    return Agent(model, toolsets=toolsets, output_type=[str, DeferredToolRequests], **options)
+    output_type = [str, DeferredToolRequests]
+    return Agent(model or calls("refund", order="ORD-1"), toolsets=toolsets, output_type=output_type, **options)
 
 
 def stored(result: Any) -> str:

@@ -1,13 +1,14 @@
 """The bookshop of the SDK's Dependencies tutorial, step by step, with only its imports changed."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, Field
 
 from askback import Elicit, ElicitationResult, Resolve
+from askback.agents import Cancel, Decline
 from askback.integration import FastMCP
-from tests.conversation import Generation, Person, call, properties
+from askback.testing import Rehearsal
 
 INVENTORY = {"Dune": 7, "Neuromancer": 0}
 lookups: list[str] = []
@@ -85,46 +86,50 @@ async def suggest_book(
     return backorder.action
 
 
-async def test_a_resolver_fills_a_parameter(generation: Generation) -> None:
-    assert await call(mcp, generation, "reserve_book", title="Dune") == "Reserved 'Dune' (6 copies left)."
-    assert await call(mcp, generation, "reserve_book", title="Neuromancer") == "'Neuromancer' is out of stock."
+async def test_a_resolver_fills_a_parameter(askback: Rehearsal) -> None:
+    call = await askback.call(mcp, "reserve_book", {"title": "Dune"})
+    assert (call.result, call.failed) == ("Reserved 'Dune' (6 copies left).", False)
+    call = await askback.call(mcp, "reserve_book", {"title": "Neuromancer"})
+    assert (call.result, call.failed) == ("'Neuromancer' is out of stock.", False)
 
 
-async def test_the_model_is_told_only_of_its_own_argument() -> None:
-    for tool in ("reserve_book", "deliver_book", "order_book"):
-        assert list(await properties(mcp, tool)) == ["title"]
+async def test_the_model_is_told_only_of_its_own_argument(askback: Rehearsal) -> None:
+    async with askback.connect(mcp) as client:
+        told = {tool.name: list(tool.input_schema["properties"]) for tool in await client.list_tools()}
+    assert told == {tool: ["title"] for tool in ("reserve_book", "deliver_book", "order_book", "suggest_book")}
 
 
-async def test_two_consumers_share_one_lookup(generation: Generation) -> None:
+async def test_two_consumers_share_one_lookup(askback: Rehearsal) -> None:
     lookups.clear()
-    assert await call(mcp, generation, "deliver_book", title="Dune") == "Ordered 'Dune'; it arrives tomorrow."
+    call = await askback.call(mcp, "deliver_book", {"title": "Dune"})
+    assert (call.result, call.failed) == ("Ordered 'Dune'; it arrives tomorrow.", False)
     assert lookups == ["Dune"]
 
 
-async def test_nobody_is_asked_what_can_be_looked_up(generation: Generation) -> None:
-    person = Person()
-    assert await call(mcp, generation, "order_book", person=person, title="Dune") == "Ordered 'Dune'."
-    assert person.asked == []
+async def test_nobody_is_asked_what_can_be_looked_up(askback: Rehearsal) -> None:
+    call = await askback.call(mcp, "order_book", {"title": "Dune"})
+    assert (call.result, call.failed, call.exchanges) == ("Ordered 'Dune'.", False, [])
 
 
 @pytest.mark.parametrize(
-    ("reply", "outcome"),
+    ("answer", "result", "failed"),
     [
-        ({"confirm": True}, "Backordered 'Neuromancer'; it ships in 2-3 weeks."),
-        ({"confirm": False}, "No order placed."),
-        ("decline", "failed: Resolver for parameter 'backorder' could not resolve: elicitation was decline"),
-        ("cancel", "failed: Resolver for parameter 'backorder' could not resolve: elicitation was cancel"),
+        ({"confirm": True}, "Backordered 'Neuromancer'; it ships in 2-3 weeks.", False),
+        ({"confirm": False}, "No order placed.", False),
+        (Decline(), "Resolver for parameter 'backorder' could not resolve: elicitation was decline", True),
+        (Cancel(), "Resolver for parameter 'backorder' could not resolve: elicitation was cancel", True),
     ],
 )
-async def test_a_person_decides_what_cannot(generation: Generation, reply: dict[str, bool], outcome: str) -> None:
-    person = Person({"Order anyway?": reply})
-    assert await call(mcp, generation, "order_book", person=person, title="Neuromancer") == outcome
-    assert person.asked == ["'Neuromancer' is out of stock (2-3 weeks). Order anyway?"]
+async def test_a_person_decides_what_cannot(askback: Rehearsal, answer: Any, result: str, failed: bool) -> None:
+    call = await askback.call(mcp, "order_book", {"title": "Neuromancer"}, {"Order anyway": answer})
+    assert (call.result, call.failed) == (result, failed)
+    (exchange,) = call.exchanges
+    assert exchange.question.message == "'Neuromancer' is out of stock (2-3 weeks). Order anyway?"
 
 
 @pytest.mark.parametrize(
-    ("reply", "action"), [({"confirm": True}, "accept"), ("decline", "decline"), ("cancel", "cancel")]
+    ("answer", "action"), [({"confirm": True}, "accept"), (Decline(), "decline"), (Cancel(), "cancel")]
 )
-async def test_a_tool_may_take_the_outcome_instead(generation: Generation, reply: dict[str, bool], action: str) -> None:
-    person = Person({"Order anyway?": reply})
-    assert await call(mcp, generation, "suggest_book", person=person, title="Neuromancer") == action
+async def test_a_tool_may_take_the_outcome_instead(askback: Rehearsal, answer: Any, action: str) -> None:
+    call = await askback.call(mcp, "suggest_book", {"title": "Neuromancer"}, {"Order anyway": answer})
+    assert (call.result, call.failed) == (action, False)

@@ -9,8 +9,8 @@ import anyio
 import fastmcp
 import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
-from fastmcp.client.transports import FastMCPTransport, StdioTransport
-from fastmcp.utilities.tests import asgi_client, asgi_server
+from fastmcp.client.transports import FastMCPTransport
+from fastmcp.utilities.tests import asgi_server
 from fastmcp_tasks import TasksExtension
 from mcp.server.mcpserver import Context as SDKContext
 from mcp.shared.exceptions import MCPError
@@ -28,7 +28,6 @@ from mcp_types import (
     ListRootsResult,
     SamplingCapability,
     SamplingMessage,
-    SamplingToolsCapability,
     TextContent,
     Tool,
     ToolChoice,
@@ -38,9 +37,9 @@ from pydantic import BaseModel
 
 from askback import Elicit, ListRoots, Resolve, Sample
 from askback.integration import FastMCP, build_resolver_plans, find_resolved_parameters, resolve_arguments
-from tests.conversation import Generation, Person, accept, asked, connect, one_round, said
+from askback.testing import Rehearsal, ScriptedClient
+from tests.conversation import accept, asked, one_round, said, state_of
 from tests.test_engine import Rounds
-from tests.test_rounds import state_of
 
 
 class Sure(BaseModel):
@@ -111,10 +110,6 @@ async def does_all(
     return f"{sure.ok} {len(roots.roots)} {getattr(sampled.content, 'text', '')}"
 
 
-def open_client(generation: Generation, **options: Any) -> fastmcp.Client[Any]:
-    return fastmcp.Client(mcp, mode=generation, **options)
-
-
 @pytest.mark.parametrize(
     ("tool", "options", "required"),
     [
@@ -129,9 +124,9 @@ def open_client(generation: Generation, **options: Any) -> fastmcp.Client[Any]:
     ],
 )
 async def test_a_client_without_the_capability_is_refused_and_not_asked(
-    generation: Generation, tool: str, options: dict[str, Any], required: dict[str, Any]
+    askback: Rehearsal, tool: str, options: dict[str, Any], required: dict[str, Any]
 ) -> None:
-    async with open_client(generation, **options) as client:
+    async with fastmcp.Client(mcp, mode=askback.mode, **options) as client:
         with pytest.raises(MCPError) as caught:
             await client.call_tool(tool)
     assert caught.value.error.code == -32021
@@ -183,45 +178,40 @@ async def test_which_declarations_count_as_forms_in_rounds(declared: Any, can_an
             await resolution
 
 
-async def test_a_model_answers_a_sample(generation: Generation) -> None:
-    seen: list[Any] = []
-
-    def model(_: Any, params: Any, __: Any) -> str:
-        seen.append((params.messages[0].content.text, params.max_tokens, params.system_prompt, params.temperature))
-        return "well"
-
-    async with open_client(generation, sampling_handler=model) as client:
-        assert said(await client.call_tool("samples")) == "CreateMessageResult well"
-    assert seen == [("Well?", 7, "Be brief", 0.5)]
+async def test_a_model_answers_a_sample(askback: Rehearsal) -> None:
+    async with askback.connect(mcp, {Sample: "well"}) as client:
+        assert (await client.call_tool("samples")).data == "CreateMessageResult well"
+    (question,) = client.asked
+    params = question.sampling
+    assert params is not None
+    assert params.messages == messages("Well?")
+    assert (params.max_tokens, params.system_prompt, params.temperature) == (7, "Be brief", 0.5)
 
 
-async def test_a_sample_may_offer_tools(generation: Generation) -> None:
-    def model(_: Any, params: Any, __: Any) -> Any:
-        if params.tools is None:
-            return "dry"
-        use = ToolUseContent(name=params.tools[0].name, id="1", input={})
-        return CreateMessageResultWithTools(role="assistant", model="m", content=[use], stop_reason="toolUse")
-
-    capabilities = SamplingCapability(tools=SamplingToolsCapability())
-    async with open_client(generation, sampling_handler=model, sampling_capabilities=capabilities) as client:
-        assert said(await client.call_tool("samples_with_tools")) == "CreateMessageResultWithTools ['tool_use']"
-        assert said(await client.call_tool("samples_with_choice")) == "CreateMessageResultWithTools ['text']"
+async def test_a_sample_may_offer_tools(askback: Rehearsal) -> None:
+    use = ToolUseContent(name="weather", id="1", input={})
+    used = CreateMessageResultWithTools(role="assistant", model="m", content=[use], stop_reason="toolUse")
+    async with askback.connect(mcp, [used, "dry"]) as client:
+        assert (await client.call_tool("samples_with_tools")).data == "CreateMessageResultWithTools ['tool_use']"
+        assert (await client.call_tool("samples_with_choice")).data == "CreateMessageResultWithTools ['text']"
+    offered = [question.sampling.tools for question in client.asked if question.sampling is not None]
+    assert offered == [[WEATHER], None]
 
 
-async def test_a_client_lists_its_roots(generation: Generation) -> None:
-    async with open_client(generation, roots=["file:///a", "file:///b"]) as client:
-        assert said(await client.call_tool("lists")) == "file:///a file:///b"
+async def test_a_client_lists_its_roots(askback: Rehearsal) -> None:
+    call = await askback.call(mcp, "lists", {}, {ListRoots: ["file:///a", "file:///b"]})
+    assert (call.result, call.failed) == ("file:///a file:///b", False)
 
 
-async def test_kinds_of_questions_mix(generation: Generation) -> None:
-    person = Person({"Sure?": {"ok": True}})
-    async with connect(mcp, generation, person, roots=["file:///a"], sampling_handler=lambda *_: "well") as client:
-        assert said(await client.call_tool("does_all")) == "True 1 well"
-    assert person.asked == ["Sure?"]
+async def test_kinds_of_questions_mix(askback: Rehearsal) -> None:
+    call = await askback.call(mcp, "does_all", {}, {Sure: Sure(ok=True), ListRoots: ["file:///a"], Sample: "well"})
+    assert (call.result, call.failed) == ("True 1 well", False)
+    assert sorted(exchange.question.kind for exchange in call.exchanges) == ["elicitation", "roots", "sampling"]
+    assert [each.question.message for each in call.exchanges if each.question.kind == "elicitation"] == ["Sure?"]
 
 
 async def test_a_sample_of_the_wrong_kind_is_one_stable_sentence() -> None:
-    async with open_client("auto", sampling_handler=lambda *_: "x", roots=["file:///a"]) as client:
+    async with ScriptedClient(mcp) as client:
         for tool, resolver in (("samples", "sample"), ("lists", "list_roots")):
             first = await one_round(client, tool)
             (key,) = asked(first)
@@ -229,7 +219,8 @@ async def test_a_sample_of_the_wrong_kind_is_one_stable_sentence() -> None:
             assert said(second) == f"failed: Resolver '{resolver}': the response is not an answer to its question"
 
 
-async def test_background_tasks_ask_too() -> None:
+@pytest.mark.askback("2026-07-28")
+async def test_background_tasks_ask_too(askback: Rehearsal) -> None:
     server = FastMCP("tasks")
     server.add_extension(TasksExtension())
 
@@ -240,13 +231,12 @@ async def test_background_tasks_ask_too() -> None:
     async def buy(ctx: fastmcp.Context, sure: Annotated[Sure, Resolve(ask_for)], title: str = "Dune") -> str:
         return f"{title} {sure.ok} {ctx.is_background_task}"
 
-    person = Person({"Buy": {"ok": True}})
-    async with connect(server, "auto", person) as client:
-        assert said(await client.call_tool("buy", {"sure": {"ok": False}})) == "Dune True True"
-    assert person.asked == ["Buy Dune?"]
+    async with askback.connect(server, {"Buy Dune": {"ok": True}}) as client:
+        assert (await client.call_tool("buy", {"sure": {"ok": False}})).data == "Dune True True"
+    assert client.messages == ["Buy Dune?"]
 
 
-async def test_over_http(generation: Generation) -> None:
+async def test_over_http(askback: Rehearsal) -> None:
     server = FastMCP("http")
 
     async def ask_for(ctx: SDKContext[Any, Any]) -> Elicit[Sure]:
@@ -257,25 +247,27 @@ async def test_over_http(generation: Generation) -> None:
     async def buy(sure: Annotated[Sure, Resolve(ask_for)]) -> str:
         return f"{sure.ok}"
 
-    person = Person({"Buy for ada?": {"ok": True}})
-    async with asgi_client(server, headers={"x-user": "ada"}, mode=generation, elicitation_handler=person) as client:
-        assert said(await client.call_tool("buy")) == "True"
+    async with asgi_server(server) as served:
+        ada = served.transport(headers={"x-user": "ada"})
+        call = await askback.call(ada, "buy", {}, {"Buy for ada": {"ok": True}})
+    assert (call.result, call.failed) == ("True", False)
 
 
-async def test_a_connection_that_cannot_carry_a_question_says_so() -> None:
-    person = Person({"Sure?": {"ok": True}})
+async def test_a_connection_that_cannot_carry_a_question_says_so(askback: Rehearsal) -> None:
     server = FastMCP("http")
     server.tool(asks)
     async with asgi_server(server, stateless_http=True) as served:
-        async with served.client(mode="auto", elicitation_handler=person) as client:
-            assert said(await client.call_tool("asks")) == "True"
-        async with served.client(mode="legacy", elicitation_handler=person) as client:
-            sentence = said(await client.call_tool("asks", raise_on_error=False))
-    assert sentence == (
-        "failed: Resolver 'ask' has a question, and this connection cannot carry it to the client (stateless, and "
-        "older than 2026-07-28)"
-    )
-    assert person.asked == ["Sure?"]
+        if askback.generation == "2026-07-28":
+            call = await askback.call(served.transport(), "asks", {}, {"Sure": {"ok": True}})
+            assert (call.result, call.failed) == ("True", False)
+        else:
+            call = await askback.call(served.transport(), "asks")
+            assert (call.result, call.failed, call.exchanges) == (
+                "Resolver 'ask' has a question, and this connection cannot carry it to the client (stateless, and "
+                "older than 2026-07-28)",
+                True,
+                [],
+            )
 
 
 async def test_a_malformed_response_is_one_stable_sentence() -> None:
@@ -312,10 +304,8 @@ async def test_a_malformed_response_is_one_stable_sentence() -> None:
     assert answer["result"]["content"][0]["text"] == "Resolver 'ask': the response is not an answer to its question"
 
 
-async def test_over_stdio(generation: Generation) -> None:
-    transport = StdioTransport(sys.executable, ["-c", "from tests.test_clients import mcp; mcp.run(show_banner=False)"])
-    person = Person({"Sure?": {"ok": True}})
-    with anyio.fail_after(60):
-        async with fastmcp.Client(transport, mode=generation, elicitation_handler=person) as client:
-            assert said(await client.call_tool("asks")) == "True"
-    assert person.asked == ["Sure?"]
+@pytest.mark.askback(over="stdio")
+async def test_over_stdio(askback: Rehearsal) -> None:
+    call = await askback.call(mcp, "asks", {}, {"Sure": {"ok": True}})
+    assert (call.result, call.failed) == ("True", False)
+    assert call.messages == ["Sure?"]

@@ -1,6 +1,6 @@
 """The folder example of the pull request that brought resolvers to the input_required flow."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel
@@ -13,8 +13,9 @@ from askback import (
     ElicitationResult,
     Resolve,
 )
+from askback.agents import Cancel, Decline
 from askback.integration import FastMCP
-from tests.conversation import Generation, Person, call
+from askback.testing import Rehearsal
 
 mcp = FastMCP("Folders")
 FILES = {"/empty": [], "/photos": ["a.jpg", "b.jpg"]}
@@ -47,20 +48,21 @@ async def delete_folder(path: str, confirm: Annotated[ElicitationResult[Confirm]
             return "cancelled"
 
 
-async def test_an_empty_folder_is_deleted_without_a_question(generation: Generation) -> None:
-    assert await call(mcp, generation, "delete_folder", path="/empty") == "deleted /empty"
+async def test_an_empty_folder_is_deleted_without_a_question(askback: Rehearsal) -> None:
+    call = await askback.call(mcp, "delete_folder", {"path": "/empty"})
+    assert (call.result, call.failed) == ("deleted /empty", False)
 
 
 @pytest.mark.parametrize(
-    ("reply", "outcome"),
+    ("answer", "outcome"),
     [
         ({"ok": True}, "deleted /photos"),
         ({"ok": False}, "kept /photos"),
-        ("decline", "declined"),
-        ("cancel", "cancelled"),
+        (Decline(), "declined"),
+        (Cancel(), "cancelled"),
     ],
 )
-async def test_each_outcome_reaches_the_body(generation: Generation, reply: dict[str, bool], outcome: str) -> None:
-    person = Person({"/photos has files. Delete?": reply})
-    assert await call(mcp, generation, "delete_folder", person=person, path="/photos") == outcome
-    assert len(person.asked) == 1
+async def test_each_outcome_reaches_the_body(askback: Rehearsal, answer: Any, outcome: str) -> None:
+    call = await askback.call(mcp, "delete_folder", {"path": "/photos"}, {"/photos has files. Delete": answer})
+    assert (call.result, call.failed) == (outcome, False)
+    assert len(call.exchanges) == 1

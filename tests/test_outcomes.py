@@ -19,8 +19,10 @@ from askback import (
     ElicitationResult,
     Resolve,
 )
+from askback.agents import Answer, Cancel, Decline
 from askback.integration import FastMCP
-from tests.conversation import Generation, Person, Reply, call
+from askback.testing import Rehearsal
+from tests.conversation import accept
 
 
 class Sure(BaseModel):
@@ -49,7 +51,7 @@ OUTCOMES = [
 @pytest.mark.parametrize("annotation", OUTCOMES)
 @pytest.mark.parametrize("resolver", [ask, know])
 async def test_an_accepted_outcome_is_every_class_of_that_name(
-    generation: Generation, annotation: Any, resolver: Any
+    askback: Rehearsal, annotation: Any, resolver: Any
 ) -> None:
     mcp = FastMCP("shop")
     got: list[Any] = []
@@ -58,7 +60,7 @@ async def test_an_accepted_outcome_is_every_class_of_that_name(
     async def buy(sure: Annotated[annotation, Resolve(resolver)]) -> None:
         got.append(sure)
 
-    await call(mcp, generation, "buy", person=Person({"Sure?": {"ok": True}}))
+    await askback.call(mcp, "buy", {}, {Sure: Sure(ok=True)} if resolver is ask else None)
     assert isinstance(got[0], AcceptedElicitation)
     assert isinstance(got[0], FastMCPAccepted)
     assert (got[0].action, got[0].data) == ("accept", Sure(ok=True))
@@ -69,11 +71,11 @@ async def test_an_accepted_outcome_is_every_class_of_that_name(
 
 @pytest.mark.parametrize("annotation", OUTCOMES)
 @pytest.mark.parametrize(
-    ("reply", "classes"),
-    [("decline", (DeclinedElicitation, FastMCPDeclined)), ("cancel", (CancelledElicitation, FastMCPCancelled))],
+    ("answer", "classes"),
+    [(Decline(), (DeclinedElicitation, FastMCPDeclined)), (Cancel(), (CancelledElicitation, FastMCPCancelled))],
 )
 async def test_a_refusal_is_an_outcome_too(
-    generation: Generation, annotation: Any, reply: Reply, classes: tuple[type, ...]
+    askback: Rehearsal, annotation: Any, answer: Answer, classes: tuple[type, ...]
 ) -> None:
     mcp = FastMCP("shop")
     got: list[Any] = []
@@ -82,11 +84,11 @@ async def test_a_refusal_is_an_outcome_too(
     async def buy(sure: Annotated[annotation, Resolve(ask)]) -> None:
         got.append(sure)
 
-    await call(mcp, generation, "buy", person=Person({"Sure?": reply}))
+    await askback.call(mcp, "buy", {}, {Sure: answer})
     assert all(isinstance(got[0], each) for each in classes)
 
 
-async def test_resolvers_take_outcomes_as_tools_do(generation: Generation) -> None:
+async def test_resolvers_take_outcomes_as_tools_do(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
 
     async def price(sure: Annotated[ElicitationResult[Sure], Resolve(ask)]) -> str:
@@ -96,10 +98,11 @@ async def test_resolvers_take_outcomes_as_tools_do(generation: Generation) -> No
     async def buy(said: Annotated[str, Resolve(price)]) -> str:
         return said
 
-    assert await call(mcp, generation, "buy", person=Person({"Sure?": "decline"})) == "decline"
+    call = await askback.call(mcp, "buy", {}, {Sure: Decline()})
+    assert (call.result, call.failed) == ("decline", False)
 
 
-async def test_a_refusal_names_the_first_parameter_that_needs_the_value(generation: Generation) -> None:
+async def test_a_refusal_names_the_first_parameter_that_needs_the_value(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
 
     async def price(agreed: Annotated[Sure, Resolve(ask)]) -> int:
@@ -113,10 +116,10 @@ async def test_a_refusal_names_the_first_parameter_that_needs_the_value(generati
     ) -> str:
         raise AssertionError("nobody agreed")
 
-    person = Person({"Sure?": "decline"})
-    sentence = "failed: Resolver for parameter 'agreed' could not resolve: elicitation was decline"
-    assert await call(mcp, generation, "buy", person=person) == sentence
-    assert person.asked == ["Sure?"]
+    call = await askback.call(mcp, "buy", {}, {Sure: Decline()})
+    sentence = "Resolver for parameter 'agreed' could not resolve: elicitation was decline"
+    assert (call.result, call.failed) == (sentence, True)
+    assert call.messages == ["Sure?"]
 
 
 class Sized(BaseModel):
@@ -130,16 +133,16 @@ class Strict(BaseModel, extra="forbid"):
 
 
 @pytest.mark.parametrize(
-    ("model", "content", "outcome"),
+    ("model", "content", "result", "failed"),
     [
-        (Sized, {"size": "S"}, "size='S' colour='red' admin=False"),
-        (Sized, {"size": "S", "admin": True, "more": 1}, "size='S' colour='red' admin=False"),
-        (Sized, {"size": "XXL"}, "failed: Resolver 'ask_for': the accepted content does not fit the question"),
-        (Strict, {"ok": True, "more": 1}, "failed: Resolver 'ask_for': the accepted content does not fit the question"),
+        (Sized, {"size": "S"}, "size='S' colour='red' admin=False", False),
+        (Sized, {"size": "S", "admin": True, "more": 1}, "size='S' colour='red' admin=False", False),
+        (Sized, {"size": "XXL"}, "Resolver 'ask_for': the accepted content does not fit the question", True),
+        (Strict, {"ok": True, "more": 1}, "Resolver 'ask_for': the accepted content does not fit the question", True),
     ],
 )
 async def test_content_is_what_the_form_asked_for(
-    generation: Generation, model: type[BaseModel], content: dict[str, Any], outcome: str
+    askback: Rehearsal, model: type[BaseModel], content: dict[str, Any], result: str, failed: bool
 ) -> None:
     mcp = FastMCP("shop")
 
@@ -150,10 +153,12 @@ async def test_content_is_what_the_form_asked_for(
     async def buy(answer: Annotated[Any, Resolve(ask_for)]) -> str:
         return str(answer)
 
-    assert await call(mcp, generation, "buy", person=Person({"Which?": content})) == outcome
+    call = await askback.call(mcp, "buy", {}, {"Which": accept(**content)})
+    assert (call.result, call.failed) == (result, failed)
 
 
-async def test_a_form_goes_with_its_model() -> None:
+@pytest.mark.askback("2025-11-25")
+async def test_a_form_goes_with_its_model(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     models: list[weakref.ref[Any]] = []
 
@@ -166,6 +171,7 @@ async def test_a_form_goes_with_its_model() -> None:
     async def buy(answer: Annotated[Any, Resolve(ask_for)]) -> str:
         return answer.pick
 
-    assert await call(mcp, "legacy", "buy", person=Person({"Which?": {"pick": "a"}})) == "a"
+    call = await askback.call(mcp, "buy", {}, {"Which": {"pick": "a"}})
+    assert (call.result, call.failed) == ("a", False)
     gc.collect()
     assert models[0]() is None

@@ -1,14 +1,13 @@
 """2025-11-25: a question is a request of its own, while the call waits."""
 
-from collections.abc import AsyncGenerator, Awaitable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Mapping
 from typing import Annotated, Any
 
 import anyio
+import fastmcp
 import pytest
 from fastmcp.client.transports import FastMCPTransport
 from fastmcp.exceptions import ToolError
-from mcp import ClientSession
 from mcp_types import (
     CreateMessageResult,
     ElicitResult,
@@ -18,36 +17,38 @@ from mcp_types import (
 from pydantic import BaseModel
 
 from askback import Elicit, ElicitationResult, Resolve, Sample
+from askback.agents import Accept, Answer, Decline, Question
 from askback.integration import FastMCP
-from tests.conversation import Person, accept, call, connect, said
+from askback.testing import Rehearsal
+from tests.conversation import accept, said
+
+pytestmark = pytest.mark.askback("2025-11-25")
 
 
 class Sure(BaseModel):
     ok: bool
 
 
-@asynccontextmanager
-async def sdk_session(server: FastMCP[Any], answer: Any) -> AsyncGenerator[ClientSession]:
-    """The SDK's client, which sends whatever its callback returns."""
-    async with FastMCPTransport(server).connect_session(elicitation_callback=answer) as session:
-        await session.initialize()
-        yield session
+async def ask() -> Elicit[Sure]:
+    return Elicit("Sure?", Sure)
 
 
-class Slow(Person):
+class OneAtATime:
     """Takes a while to answer, and must not be disturbed meanwhile."""
 
-    busy = False
+    def __init__(self, answers: Mapping[str, Answer] | None = None) -> None:
+        self.answers = answers or {}
+        self.busy = False
 
-    async def __call__(self, message: str, *rest: Any) -> Any:
+    async def __call__(self, ctx: None, question: Question) -> Answer:
         assert not self.busy, "two questions at once"
         self.busy = True
         await anyio.sleep(0.01)
         self.busy = False
-        return await super().__call__(message, *rest)
+        return self.answers.get(question.message, Accept(Sure(ok=True)))
 
 
-async def test_people_are_asked_one_question_at_a_time_in_declaration_order() -> None:
+async def test_people_are_asked_one_question_at_a_time_in_declaration_order(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     last_is_ready = anyio.Event()
 
@@ -80,12 +81,12 @@ async def test_people_are_asked_one_question_at_a_time_in_declaration_order() ->
     ) -> str:
         return "asked"
 
-    person = Slow({"?": {"ok": True}})
-    assert await call(mcp, "legacy", "ask_all", person=person) == "asked"
-    assert person.asked == ["First?", "Second?", "Third?", "Fourth?"]
+    async with askback.connect(mcp, OneAtATime()) as client:
+        assert (await client.call_tool("ask_all")).data == "asked"
+    assert client.messages == ["First?", "Second?", "Third?", "Fourth?"]
 
 
-async def test_a_question_that_was_not_announced_waits_for_its_turn_too() -> None:
+async def test_a_question_that_was_not_announced_waits_for_its_turn_too(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     asking = anyio.Event()
 
@@ -100,17 +101,18 @@ async def test_a_question_that_was_not_announced_waits_for_its_turn_too() -> Non
     async def ask_all(first: Annotated[Any, Resolve(ask_first)], second: Annotated[Sure, Resolve(ask_second)]) -> str:
         return "asked"
 
-    class Asked(Slow):
-        async def __call__(self, message: str, *rest: Any) -> Any:
-            asking.set()
-            return await super().__call__(message, *rest)
+    one_at_a_time = OneAtATime()
 
-    person = Asked({"?": {"ok": True}})
-    assert await call(mcp, "legacy", "ask_all", person=person) == "asked"
-    assert person.asked == ["Second?", "First?"]
+    async def person(ctx: None, question: Question) -> Answer:
+        asking.set()
+        return await one_at_a_time(ctx, question)
+
+    async with askback.connect(mcp, person) as client:
+        assert (await client.call_tool("ask_all")).data == "asked"
+    assert client.messages == ["Second?", "First?"]
 
 
-async def test_a_question_does_not_wait_for_what_asks_nobody() -> None:
+async def test_a_question_does_not_wait_for_what_asks_nobody(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     answered = anyio.Event()
 
@@ -118,27 +120,21 @@ async def test_a_question_does_not_wait_for_what_asks_nobody() -> None:
         await answered.wait()
         return 3
 
-    async def ask() -> Elicit[Sure]:
-        return Elicit("Sure?", Sure)
-
     @mcp.tool
     async def buy(count: Annotated[int, Resolve(slow_lookup)], sure: Annotated[Sure, Resolve(ask)]) -> str:
         return f"{count}"
 
-    class Answers(Person):
-        async def __call__(self, *args: Any) -> Any:
-            answered.set()
-            return await super().__call__(*args)
+    def person(ctx: None, question: Question) -> Accept:
+        answered.set()
+        return Accept(Sure(ok=True))
 
-    assert await call(mcp, "legacy", "buy", person=Answers({"Sure?": {"ok": True}})) == "3"
+    call = await askback.call(mcp, "buy", {}, person)
+    assert (call.result, call.failed) == ("3", False)
 
 
-async def test_what_needs_no_person_does_not_wait_for_one() -> None:
+async def test_what_needs_no_person_does_not_wait_for_one(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
-    sampled, looked_up = anyio.Event(), anyio.Event()
-
-    async def ask() -> Elicit[Sure]:
-        return Elicit("Sure?", Sure)
+    looked_up = anyio.Event()
 
     async def sample() -> Sample:
         return Sample([SamplingMessage(role="user", content=TextContent(text="Well?"))], max_tokens=5)
@@ -151,19 +147,17 @@ async def test_what_needs_no_person_does_not_wait_for_one() -> None:
     async def buy(sure: Annotated[Sure, Resolve(ask)], found: Annotated[int, Resolve(look_up)]) -> str:
         return f"{sure.ok} {found}"
 
-    async def person(*_: Any) -> Any:
+    async def client(ctx: None, question: Question) -> Accept:
+        if question.kind == "sampling":
+            return Accept("well")
         await looked_up.wait()
-        return {"ok": True}
+        return Accept(Sure(ok=True))
 
-    async def model(*_: Any) -> str:
-        sampled.set()
-        return "well"
-
-    async with connect(mcp, "legacy", person, sampling_handler=model) as client:
-        assert said(await client.call_tool("buy")) == "True 1"
+    call = await askback.call(mcp, "buy", {}, client)
+    assert (call.result, call.failed) == ("True 1", False)
 
 
-async def test_after_a_decline_that_ends_the_call_nobody_is_asked_anything_more() -> None:
+async def test_after_a_decline_that_ends_the_call_nobody_is_asked_anything_more(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
 
     def asks(message: str) -> Any:
@@ -181,18 +175,18 @@ async def test_after_a_decline_that_ends_the_call_nobody_is_asked_anything_more(
     ) -> str:
         raise AssertionError("somebody declined")
 
-    person = Slow({"First?": "decline", "Second?": "decline"})
-    sentence = "failed: Resolver for parameter 'second' could not resolve: elicitation was decline"
-    assert await call(mcp, "legacy", "buy", person=person) == sentence
-    assert person.asked == ["First?", "Second?"]
+    person = OneAtATime({"First?": Decline(), "Second?": Decline()})
+    async with askback.connect(mcp, person) as client:
+        with pytest.raises(
+            ToolError, match="^Resolver for parameter 'second' could not resolve: elicitation was decline$"
+        ):
+            await client.call_tool("buy")
+    assert client.messages == ["First?", "Second?"]
 
 
-async def test_a_failure_withdraws_an_open_question() -> None:
+async def test_a_failure_withdraws_an_open_question(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     asked, withdrawn = anyio.Event(), anyio.Event()
-
-    async def ask() -> Elicit[Sure]:
-        return Elicit("Sure?", Sure)
 
     async def fails() -> int:
         await asked.wait()
@@ -209,9 +203,9 @@ async def test_a_failure_withdraws_an_open_question() -> None:
         finally:
             withdrawn.set()
 
-    async with connect(mcp, "legacy", person) as client:
-        result = await client.call_tool("buy", raise_on_error=False)
-        assert said(result) == "failed: no such book"
+    async with askback.connect(mcp, person) as client:
+        with pytest.raises(ToolError, match="^no such book$"):
+            await client.call_tool("buy")
         with anyio.fail_after(10):
             await withdrawn.wait()
 
@@ -223,28 +217,21 @@ WRONG: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("response", "sentence"), WRONG)
-async def test_a_response_that_does_not_answer_is_one_stable_sentence(response: Any, sentence: str) -> None:
+async def test_a_response_that_does_not_answer_is_one_stable_sentence(
+    askback: Rehearsal, response: Any, sentence: str
+) -> None:
     mcp = FastMCP("shop", mask_error_details=True)
-
-    async def ask() -> Elicit[Sure]:
-        return Elicit("Sure?", Sure)
 
     @mcp.tool
     async def buy(sure: Annotated[Sure, Resolve(ask)]) -> str:
         raise AssertionError("nobody answered")
 
-    async def answer(context: Any, params: Any) -> Any:
-        return response
-
-    async with sdk_session(mcp, answer) as session:
-        assert said(await session.call_tool("buy", {})) == f"failed: Resolver 'ask': {sentence}"
+    call = await askback.call(mcp, "buy", {}, {"Sure": response})
+    assert (call.result, call.failed) == (f"Resolver 'ask': {sentence}", True)
 
 
-async def test_a_client_that_fails_to_answer_is_an_error_of_the_tool() -> None:
+async def test_a_client_that_fails_to_answer_is_an_error_of_the_tool(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
-
-    async def ask() -> Elicit[Sure]:
-        return Elicit("Sure?", Sure)
 
     @mcp.tool
     async def buy(sure: Annotated[Sure, Resolve(ask)]) -> str:
@@ -253,16 +240,13 @@ async def test_a_client_that_fails_to_answer_is_an_error_of_the_tool() -> None:
     async def person(*_: Any) -> Any:
         raise RuntimeError("the window is closed")
 
-    async with connect(mcp, "legacy", person) as client:
-        result = await client.call_tool("buy", raise_on_error=False)
-    assert said(result) == "failed: Error calling tool 'buy': the window is closed"
+    async with fastmcp.Client(mcp, mode=askback.mode, elicitation_handler=person) as client:
+        with pytest.raises(ToolError, match="^Error calling tool 'buy': the window is closed$"):
+            await client.call_tool("buy")
 
 
 async def test_the_sdks_client_is_served_too() -> None:
     mcp = FastMCP("shop")
-
-    async def ask() -> Elicit[Sure]:
-        return Elicit("Sure?", Sure)
 
     @mcp.tool
     async def buy(sure: Annotated[Sure, Resolve(ask)]) -> str:
@@ -271,5 +255,6 @@ async def test_the_sdks_client_is_served_too() -> None:
     async def answer(context: Any, params: Any) -> ElicitResult:
         return accept(ok=True)
 
-    async with sdk_session(mcp, answer) as session:
+    async with FastMCPTransport(mcp).connect_session(elicitation_callback=answer) as session:
+        await session.initialize()
         assert said(await session.call_tool("buy", {})) == "True"

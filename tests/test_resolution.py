@@ -13,15 +13,16 @@ from mcp.server.mcpserver.exceptions import ToolError as SDKToolError
 from pydantic import BaseModel, TypeAdapter
 
 from askback import Elicit, ElicitationResult, Resolve
+from askback.agents import Decline
 from askback.integration import FastMCP
-from tests.conversation import Generation, Person, call, connect, said
+from askback.testing import Rehearsal
 
 
 class Sure(BaseModel):
     ok: bool
 
 
-async def test_independent_resolvers_run_at_the_same_time(generation: Generation) -> None:
+async def test_independent_resolvers_run_at_the_same_time(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     on_loop = [anyio.Event() for _ in range(3)]
     in_threads = threading.Barrier(3)
@@ -53,10 +54,11 @@ async def test_independent_resolvers_run_at_the_same_time(generation: Generation
     ) -> str:
         return f"{a}{b}{c}{d}{e}{f}"
 
-    assert await call(mcp, generation, "gather") == "011223"
+    call = await askback.call(mcp, "gather")
+    assert (call.result, call.failed) == ("011223", False)
 
 
-async def test_a_resolver_runs_as_soon_as_its_own_dependencies_are_done(generation: Generation) -> None:
+async def test_a_resolver_runs_as_soon_as_its_own_dependencies_are_done(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     downstream = anyio.Event()
 
@@ -77,10 +79,11 @@ async def test_a_resolver_runs_as_soon_as_its_own_dependencies_are_done(generati
     ) -> str:
         return f"{a + b + c}"
 
-    assert await call(mcp, generation, "add") == "8"
+    call = await askback.call(mcp, "add")
+    assert (call.result, call.failed) == ("8", False)
 
 
-async def test_what_becomes_ready_together_later_runs_at_the_same_time_too(generation: Generation) -> None:
+async def test_what_becomes_ready_together_later_runs_at_the_same_time_too(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     taken_up = anyio.Event()
     reached = [anyio.Event() for _ in range(3)]
@@ -112,10 +115,11 @@ async def test_what_becomes_ready_together_later_runs_at_the_same_time_too(gener
     ) -> str:
         return f"{a}{b}{c}{d}"
 
-    assert await call(mcp, generation, "gather") == "1110"
+    call = await askback.call(mcp, "gather")
+    assert (call.result, call.failed) == ("1110", False)
 
 
-async def test_a_resolver_runs_once_however_many_want_it(generation: Generation) -> None:
+async def test_a_resolver_runs_once_however_many_want_it(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     runs: list[str] = []
 
@@ -149,11 +153,12 @@ async def test_a_resolver_runs_once_however_many_want_it(generation: Generation)
     ) -> str:
         return f"{r} {left_too} {base} {elsewhere}"
 
-    assert await call(mcp, generation, "add") == "3 2 1 1"
+    call = await askback.call(mcp, "add")
+    assert (call.result, call.failed) == ("3 2 1 1", False)
     assert sorted(runs) == ["base", "base", "left", "right"]
 
 
-async def test_a_builtin_method_is_one_resolver_however_often_it_is_named(generation: Generation) -> None:
+async def test_a_builtin_method_is_one_resolver_however_often_it_is_named(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     titles = iter(["Dune", "Emma"])
 
@@ -164,10 +169,11 @@ async def test_a_builtin_method_is_one_resolver_however_often_it_is_named(genera
     async def read(title: Annotated[str, Resolve(titles.__next__)], loud: Annotated[str, Resolve(shout)]) -> str:
         return f"{title} {loud}"
 
-    assert await call(mcp, generation, "read") == "Dune DUNE"
+    call = await askback.call(mcp, "read")
+    assert (call.result, call.failed) == ("Dune DUNE", False)
 
 
-async def test_a_failure_cancels_what_is_running(generation: Generation) -> None:
+async def test_a_failure_cancels_what_is_running(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     running, cancelled = anyio.Event(), anyio.Event()
 
@@ -195,11 +201,12 @@ async def test_a_failure_cancels_what_is_running(generation: Generation) -> None
     ) -> str:
         raise AssertionError("a resolver failed")
 
-    assert await call(mcp, generation, "add") == "failed: no such book"
+    call = await askback.call(mcp, "add")
+    assert (call.result, call.failed) == ("no such book", True)
     assert cancelled.is_set()
 
 
-async def test_a_failure_waits_for_threads(generation: Generation) -> None:
+async def test_a_failure_waits_for_threads(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     started, go, done = threading.Event(), threading.Event(), threading.Event()
 
@@ -220,15 +227,14 @@ async def test_a_failure_waits_for_threads(generation: Generation) -> None:
     async def add(a: Annotated[Sure, Resolve(works)], b: Annotated[int, Resolve(fails)]) -> str:
         raise AssertionError("a resolver failed")
 
-    person = Person()
-    async with connect(mcp, generation, person) as client:
-        result = await client.call_tool("add", raise_on_error=False)
+    async with askback.connect(mcp) as client:
+        with pytest.raises(ToolError, match="^no such book$"):
+            await client.call_tool("add")
         assert done.is_set()
-    assert said(result) == "failed: no such book"
-    assert person.asked == []
+    assert client.asked == []
 
 
-async def test_the_first_declared_of_several_failures_is_reported(generation: Generation) -> None:
+async def test_the_first_declared_of_several_failures_is_reported(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     running = anyio.Event()
 
@@ -258,10 +264,11 @@ async def test_the_first_declared_of_several_failures_is_reported(generation: Ge
 
     for _ in range(5):
         running = anyio.Event()
-        assert await call(mcp, generation, "add") == "failed: one failed while it was stopped"
+        call = await askback.call(mcp, "add")
+        assert (call.result, call.failed) == ("one failed while it was stopped", True)
 
 
-async def test_nothing_is_started_after_a_failure(generation: Generation) -> None:
+async def test_nothing_is_started_after_a_failure(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
 
     async def fails() -> int:
@@ -278,10 +285,11 @@ async def test_nothing_is_started_after_a_failure(generation: Generation) -> Non
     ) -> str:
         raise AssertionError("a resolver failed")
 
-    assert await call(mcp, generation, "add") == "failed: no such book"
+    call = await askback.call(mcp, "add")
+    assert (call.result, call.failed) == ("no such book", True)
 
 
-async def test_a_tool_error_reaches_the_client_whoevers_it_is(generation: Generation) -> None:
+async def test_a_tool_error_reaches_the_client_whoevers_it_is(askback: Rehearsal) -> None:
     mcp = FastMCP("shop", mask_error_details=True)
 
     async def fails_with(kind: str) -> int:
@@ -291,12 +299,15 @@ async def test_a_tool_error_reaches_the_client_whoevers_it_is(generation: Genera
     async def find(kind: str, shelf: Annotated[int, Resolve(fails_with)]) -> str:
         raise AssertionError("a resolver failed")
 
-    assert await call(mcp, generation, "find", kind="fastmcp") == "failed: fastmcp: no such book"
-    assert await call(mcp, generation, "find", kind="sdk") == "failed: sdk: no such book"
-    assert await call(mcp, generation, "find", kind="other") == "failed: Error calling tool 'find'"
+    call = await askback.call(mcp, "find", {"kind": "fastmcp"})
+    assert (call.result, call.failed) == ("fastmcp: no such book", True)
+    call = await askback.call(mcp, "find", {"kind": "sdk"})
+    assert (call.result, call.failed) == ("sdk: no such book", True)
+    call = await askback.call(mcp, "find", {"kind": "other"})
+    assert (call.result, call.failed) == ("Error calling tool 'find'", True)
 
 
-async def test_any_other_error_is_what_fastmcp_makes_of_a_bodys(generation: Generation) -> None:
+async def test_any_other_error_is_what_fastmcp_makes_of_a_bodys(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
 
     async def fails(kind: str) -> int:
@@ -308,14 +319,15 @@ async def test_any_other_error_is_what_fastmcp_makes_of_a_bodys(generation: Gene
     async def find(kind: str, shelf: Annotated[int, Resolve(fails)]) -> str:
         raise AssertionError("a resolver failed")
 
-    assert (await call(mcp, generation, "find", kind="validation")).startswith("failed: Error calling tool 'find': 1 ")
-    assert await call(mcp, generation, "find", kind="group") == (
-        "failed: Error calling tool 'find': several (1 sub-exception)"
-    )
+    call = await askback.call(mcp, "find", {"kind": "validation"})
+    assert (call.result or "").startswith("Error calling tool 'find': 1 ")
+    assert call.failed
+    call = await askback.call(mcp, "find", {"kind": "group"})
+    assert (call.result, call.failed) == ("Error calling tool 'find': several (1 sub-exception)", True)
 
 
 @pytest.mark.parametrize("waits", [True, False])
-async def test_a_resolver_that_cancels_itself_fails_the_call(generation: Generation, waits: bool) -> None:
+async def test_a_resolver_that_cancels_itself_fails_the_call(askback: Rehearsal, waits: bool) -> None:
     mcp = FastMCP("shop")
 
     async def gives_up() -> int:
@@ -335,10 +347,11 @@ async def test_a_resolver_that_cancels_itself_fails_the_call(generation: Generat
         raise AssertionError("a resolver gave up")
 
     for tool in ("add", "add_first"):
-        assert (await call(mcp, generation, tool)).endswith("Resolver 'gives_up' cancelled itself")
+        call = await askback.call(mcp, tool)
+        assert (call.result or "").endswith("Resolver 'gives_up' cancelled itself")
 
 
-async def test_a_resolver_that_fails_a_task_group_of_its_own_harms_nobody_else(generation: Generation) -> None:
+async def test_a_resolver_that_fails_a_task_group_of_its_own_harms_nobody_else(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     failed = anyio.Event()
 
@@ -367,13 +380,14 @@ async def test_a_resolver_that_fails_a_task_group_of_its_own_harms_nobody_else(g
     ) -> str:
         raise AssertionError("a resolver failed")
 
-    async with connect(mcp, generation) as client:
+    async with askback.connect(mcp) as client:
         for _ in range(2):
             failed = anyio.Event()
-            assert said(await client.call_tool("both", raise_on_error=False)) == "failed: mine"
+            with pytest.raises(ToolError, match="^mine$"):
+                await client.call_tool("both")
 
 
-async def test_cancelling_a_call_stops_its_resolvers(generation: Generation) -> None:
+async def test_cancelling_a_call_stops_its_resolvers(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     running, stopped = anyio.Event(), [anyio.Event(), anyio.Event()]
 
@@ -392,7 +406,7 @@ async def test_cancelling_a_call_stops_its_resolvers(generation: Generation) -> 
     async def add(a: Annotated[int, Resolve(waits(0))], b: Annotated[int, Resolve(waits(1))]) -> str:
         raise AssertionError("the call was cancelled")
 
-    async with connect(mcp, generation) as client, anyio.create_task_group() as group:
+    async with askback.connect(mcp) as client, anyio.create_task_group() as group:
         group.start_soon(client.call_tool, "add")
         await running.wait()
         group.cancel_scope.cancel()
@@ -401,7 +415,7 @@ async def test_cancelling_a_call_stops_its_resolvers(generation: Generation) -> 
             await each.wait()
 
 
-async def test_a_timeout_covers_the_resolvers(generation: Generation) -> None:
+async def test_a_timeout_covers_the_resolvers(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
 
     async def waits() -> int:
@@ -412,10 +426,11 @@ async def test_a_timeout_covers_the_resolvers(generation: Generation) -> None:
     async def add(a: Annotated[int, Resolve(waits)]) -> str:
         raise AssertionError("it timed out")
 
-    assert "execution timed out after 0.05s" in await call(mcp, generation, "add")
+    call = await askback.call(mcp, "add")
+    assert "execution timed out after 0.05s" in (call.result or "")
 
 
-async def test_cancel_scopes_of_resolvers_are_their_own(generation: Generation) -> None:
+async def test_cancel_scopes_of_resolvers_are_their_own(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
 
     def gives_up_waiting(number: int) -> Any:
@@ -434,10 +449,11 @@ async def test_cancel_scopes_of_resolvers_are_their_own(generation: Generation) 
     ) -> str:
         return f"{a + b + c}"
 
-    assert await call(mcp, generation, "add") == "7"
+    call = await askback.call(mcp, "add")
+    assert (call.result, call.failed) == ("7", False)
 
 
-async def test_a_body_is_not_run_until_every_question_is_answered(generation: Generation) -> None:
+async def test_a_body_is_not_run_until_every_question_is_answered(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     runs: list[str] = []
 
@@ -454,8 +470,8 @@ async def test_a_body_is_not_run_until_every_question_is_answered(generation: Ge
         runs.append("body")
         return sure.action
 
-    person = Person({"Buy": {"ok": True}, "Really?": "decline"})
-    assert await call(mcp, generation, "buy", person=person, title="Dune") == "decline"
-    assert person.asked == ["Buy Dune?", "Really?"]
+    async with askback.connect(mcp, {"Buy": {"ok": True}, "Really": Decline()}) as client:
+        assert (await client.call_tool("buy", {"title": "Dune"})).data == "decline"
+    assert client.messages == ["Buy Dune?", "Really?"]
     assert runs.count("body") == 1
     assert runs[-1] == "body"

@@ -16,7 +16,8 @@ from pydantic import BaseModel, Field
 
 from askback import Elicit, Resolve
 from askback.integration import FastMCP
-from tests.conversation import Generation, Person, call, connect, said
+from askback.testing import Rehearsal
+from tests.conversation import said
 
 
 class Shelf:
@@ -93,17 +94,18 @@ class Place:
         pytest.param(Place, "a place for Dune", id="class"),
     ],
 )
-async def test_a_resolver_is_any_callable(generation: Generation, resolver: Callable[..., Any], value: str) -> None:
+async def test_a_resolver_is_any_callable(askback: Rehearsal, resolver: Callable[..., Any], value: str) -> None:
     mcp = FastMCP("shop")
 
     @mcp.tool
     async def find(title: str, place: Annotated[Any, Resolve(resolver)]) -> str:
         return str(place)
 
-    assert await call(mcp, generation, "find", title="Dune") == value
+    call = await askback.call(mcp, "find", {"title": "Dune"})
+    assert (call.result, call.failed) == (value, False)
 
 
-async def test_a_keyword_that_a_partial_has_filled_is_not_taken_from_the_tool(generation: Generation) -> None:
+async def test_a_keyword_that_a_partial_has_filled_is_not_taken_from_the_tool(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
 
     @mcp.tool
@@ -112,10 +114,11 @@ async def test_a_keyword_that_a_partial_has_filled_is_not_taken_from_the_tool(ge
     ) -> str:
         return f"{place} ({floor})"
 
-    assert await call(mcp, generation, "find", title="Dune", floor=9) == "Dune in D, floor 2 (9)"
+    call = await askback.call(mcp, "find", {"title": "Dune", "floor": 9})
+    assert (call.result, call.failed) == ("Dune in D, floor 2 (9)", False)
 
 
-async def test_sync_resolvers_run_in_a_thread_and_async_ones_on_the_loop(generation: Generation) -> None:
+async def test_sync_resolvers_run_in_a_thread_and_async_ones_on_the_loop(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
 
     def here() -> bool:
@@ -128,10 +131,11 @@ async def test_sync_resolvers_run_in_a_thread_and_async_ones_on_the_loop(generat
     async def where(sync: Annotated[bool, Resolve(here)], on_loop: Annotated[bool, Resolve(here_async)]) -> str:
         return f"{sync} {on_loop}"
 
-    assert await call(mcp, generation, "where") == "False True"
+    call = await askback.call(mcp, "where")
+    assert (call.result, call.failed) == ("False True", False)
 
 
-async def test_a_resolver_sees_the_arguments_that_the_body_sees(generation: Generation) -> None:
+async def test_a_resolver_sees_the_arguments_that_the_body_sees(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     seen: list[tuple[object, ...]] = []
 
@@ -153,14 +157,13 @@ async def test_a_resolver_sees_the_arguments_that_the_body_sees(generation: Gene
         seen.append((id(order), title, count, id(extras)))
         return f"{looked}"
 
-    arguments = {"order": {"copies": "2"}, "bookTitle": "Dune"}
-    async with connect(mcp, generation) as client:
-        assert said(await client.call_tool("buy", arguments)) == "3"
+    call = await askback.call(mcp, "buy", {"order": {"copies": "2"}, "bookTitle": "Dune"})
+    assert (call.result, call.failed) == ("3", False)
     assert seen[0] == seen[1]
     assert seen[0][1:3] == ("Dune", 3)
 
 
-async def test_a_resolver_may_name_an_argument_by_its_alias(generation: Generation) -> None:
+async def test_a_resolver_may_name_an_argument_by_its_alias(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
 
     async def look(bookTitle: str) -> str:  # noqa: N803 - the name on the wire
@@ -170,11 +173,11 @@ async def test_a_resolver_may_name_an_argument_by_its_alias(generation: Generati
     async def buy(title: Annotated[str, Field(alias="bookTitle")], looked: Annotated[str, Resolve(look)]) -> str:
         return looked
 
-    async with connect(mcp, generation) as client:
-        assert said(await client.call_tool("buy", {"bookTitle": "Dune"})) == "DUNE"
+    call = await askback.call(mcp, "buy", {"bookTitle": "Dune"})
+    assert (call.result, call.failed) == ("DUNE", False)
 
 
-async def test_a_resolver_may_take_the_context(generation: Generation) -> None:
+async def test_a_resolver_may_take_the_context(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
 
     async def who(ctx: fastmcp.Context, maybe: fastmcp.Context | None = None) -> str:
@@ -185,10 +188,11 @@ async def test_a_resolver_may_take_the_context(generation: Generation) -> None:
     async def tell(ctx: fastmcp.Context, told: Annotated[str, Resolve(who)]) -> str:
         return f"{told} {ctx.fastmcp.name}"
 
-    assert await call(mcp, generation, "tell") == "shop True shop"
+    call = await askback.call(mcp, "tell")
+    assert (call.result, call.failed) == ("shop True shop", False)
 
 
-async def test_a_resolver_written_for_the_sdk_gets_what_it_uses_of_its_context(generation: Generation) -> None:
+async def test_a_resolver_written_for_the_sdk_gets_what_it_uses_of_its_context(askback: Rehearsal) -> None:
     @lifespan
     async def opened(server: Any) -> AsyncIterator[dict[str, Any]]:
         yield {"database": "open"}
@@ -207,10 +211,11 @@ async def test_a_resolver_written_for_the_sdk_gets_what_it_uses_of_its_context(g
     async def tell(told: Annotated[str, Resolve(look)]) -> str:
         return told
 
-    assert await call(mcp, generation, "tell") == f"open {generation == 'auto'}"
+    call = await askback.call(mcp, "tell")
+    assert (call.result, call.failed) == (f"open {askback.generation == '2026-07-28'}", False)
 
 
-async def test_the_rest_of_the_sdks_context_is_refused_with_a_sentence(generation: Generation) -> None:
+async def test_the_rest_of_the_sdks_context_is_refused_with_a_sentence(askback: Rehearsal) -> None:
     mcp = FastMCP("shop", mask_error_details=True)
 
     async def look(ctx: SDKContext[Any, Any]) -> str:
@@ -220,9 +225,9 @@ async def test_the_rest_of_the_sdks_context_is_refused_with_a_sentence(generatio
     async def tell(told: Annotated[str, Resolve(look)]) -> str:
         return told
 
-    sentence = await call(mcp, generation, "tell")
-    assert "has no 'elicit'" in sentence
-    assert "return Elicit, Sample or ListRoots to ask" in sentence
+    call = await askback.call(mcp, "tell")
+    assert "has no 'elicit'" in (call.result or "")
+    assert "return Elicit, Sample or ListRoots to ask" in (call.result or "")
 
 
 async def test_without_a_request_the_sdks_context_says_so() -> None:
@@ -240,7 +245,7 @@ async def test_without_a_request_the_sdks_context_says_so() -> None:
         await mcp.call_tool("tell")
 
 
-async def test_a_tool_may_be_sync_and_have_resolvers_that_ask(generation: Generation) -> None:
+async def test_a_tool_may_be_sync_and_have_resolvers_that_ask(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
 
     class Sure(BaseModel):
@@ -253,10 +258,11 @@ async def test_a_tool_may_be_sync_and_have_resolvers_that_ask(generation: Genera
     def buy(title: str, sure: Annotated[Sure, Resolve(ask)]) -> str:
         return f"{sure.ok} {threading.current_thread() is threading.main_thread()}"
 
-    assert await call(mcp, generation, "buy", person=Person({"Buy": {"ok": True}}), title="Dune") == "True False"
+    call = await askback.call(mcp, "buy", {"title": "Dune"}, {"Buy": {"ok": True}})
+    assert (call.result, call.failed) == ("True False", False)
 
 
-async def test_a_person_may_be_asked_with_the_sdks_own_word(generation: Generation) -> None:
+async def test_a_person_may_be_asked_with_the_sdks_own_word(askback: Rehearsal) -> None:
     from mcp.server.mcpserver import Elicit as SDKElicit
 
     mcp = FastMCP("shop")
@@ -271,10 +277,11 @@ async def test_a_person_may_be_asked_with_the_sdks_own_word(generation: Generati
     async def buy(sure: Annotated[Sure, Resolve(ask)]) -> str:
         return str(sure.ok)
 
-    assert await call(mcp, generation, "buy", person=Person({"Sure": {"ok": True}})) == "True"
+    call = await askback.call(mcp, "buy", {}, {"Sure": {"ok": True}})
+    assert (call.result, call.failed) == ("True", False)
 
 
-async def test_a_question_that_the_protocol_cannot_ask_says_what_is_wrong(generation: Generation) -> None:
+async def test_a_question_that_the_protocol_cannot_ask_says_what_is_wrong(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
 
     async def ask() -> Any:
@@ -284,8 +291,8 @@ async def test_a_question_that_the_protocol_cannot_ask_says_what_is_wrong(genera
     async def buy(sure: Annotated[bool, Resolve(ask)]) -> str:
         return str(sure)
 
-    sentence = await call(mcp, generation, "buy")
-    assert "Resolver 'ask' cannot ask: a question takes a pydantic model for its answer" in sentence
+    call = await askback.call(mcp, "buy")
+    assert "Resolver 'ask' cannot ask: a question takes a pydantic model for its answer" in (call.result or "")
 
 
 async def test_a_resolver_written_here_runs_on_the_sdks_own_server() -> None:

@@ -12,8 +12,12 @@ from mcp_types import CreateMessageResult, ElicitResult, InputRequiredResult, Li
 from pydantic import BaseModel, Field
 
 from askback import Elicit, ElicitationResult, Resolve
+from askback.agents import Cancel, Decline
 from askback.integration import FastMCP
-from tests.conversation import Person, Readable, Reply, accept, asked, call, connect, forged, one_round, said, state_in
+from askback.testing import Rehearsal, ScriptedClient
+from tests.conversation import Readable, accept, asked, forged, one_round, said, state_in, state_of
+
+pytestmark = pytest.mark.askback("2026-07-28")
 
 
 class Sure(BaseModel):
@@ -59,7 +63,7 @@ def mcp() -> FastMCP[Any]:
 
 
 async def test_everything_that_can_be_asked_now_is_asked_in_one_round(mcp: FastMCP[Any]) -> None:
-    async with connect(mcp) as client:
+    async with ScriptedClient(mcp) as client:
         first = await one_round(client, "order", {"title": "Dune"})
         assert asked(first) == {BUY: "Buy Dune?", COUNT: "How many?"}
         assert list(asked(first)) == [BUY, COUNT]
@@ -79,20 +83,15 @@ async def test_everything_that_can_be_asked_now_is_asked_in_one_round(mcp: FastM
         assert said(third) == "3 of Dune, decline"
 
 
-def state_of(result: object) -> str:
-    assert isinstance(result, InputRequiredResult)
-    assert result.request_state is not None
-    return result.request_state
-
-
-async def test_each_question_is_asked_once_however_many_rounds(mcp: FastMCP[Any]) -> None:
-    person = Person({"Buy": {"ok": True}, "How many": {"howMany": 3}, "Wrap": {"ok": True}})
-    assert await call(mcp, "auto", "order", person=person, title="Dune") == "3 of Dune, accept"
-    assert sorted(person.asked) == ["Buy Dune?", "How many?", "Wrap 3?"]
+async def test_each_question_is_asked_once_however_many_rounds(askback: Rehearsal, mcp: FastMCP[Any]) -> None:
+    answers = {"Buy": {"ok": True}, "How many": {"howMany": 3}, "Wrap": {"ok": True}}
+    async with askback.connect(mcp, answers) as client:
+        assert (await client.call_tool("order", {"title": "Dune"})).data == "3 of Dune, accept"
+    assert sorted(client.messages) == ["Buy Dune?", "How many?", "Wrap 3?"]
 
 
 async def test_only_asked_outcomes_are_kept_exactly_as_they_were_sent(mcp: FastMCP[Any]) -> None:
-    async with connect(mcp) as client:
+    async with ScriptedClient(mcp) as client:
         first = await one_round(client, "order", {"title": "Dune"})
         assert state_in(first)["answers"] == {}
         # Neither of them is what the model would give back: an alias of its own to read, and a text for a number.
@@ -106,7 +105,7 @@ async def test_only_asked_outcomes_are_kept_exactly_as_they_were_sent(mcp: FastM
         assert said(third) == "3 of Dune, accept"
 
 
-async def test_declines_and_cancels_are_kept_too() -> None:
+async def test_declines_and_cancels_are_kept_too(askback: Rehearsal) -> None:
     mcp = shop()
 
     async def ask_gift() -> Elicit[Sure]:
@@ -122,11 +121,10 @@ async def test_declines_and_cancels_are_kept_too() -> None:
     ) -> str:
         return f"{gift.action} {more.action}"
 
-    refusals: list[tuple[Reply, Reply]] = [("decline", "cancel"), ("cancel", "decline")]
-    for first, second in refusals:
-        person = Person({"A gift?": first, "More": second})
-        assert await call(mcp, "auto", "buy", person=person) == f"{first} {second}"
-        assert person.asked == ["A gift?", f"More, after {first}?"]
+    for first, second in [(Decline(), Cancel()), (Cancel(), Decline())]:
+        async with askback.connect(mcp, {"A gift": first, "More": second}) as client:
+            assert (await client.call_tool("buy")).data == f"{first.action} {second.action}"
+        assert client.messages == ["A gift?", f"More, after {first.action}?"]
 
 
 async def test_a_computed_value_wins_over_an_answer() -> None:
@@ -146,7 +144,7 @@ async def test_a_computed_value_wins_over_an_answer() -> None:
     ask_key, more_key = (
         f"tests.test_rounds:test_a_computed_value_wins_over_an_answer.<locals>.{name}" for name in ("ask", "ask_more")
     )
-    async with connect(mcp) as client:
+    async with ScriptedClient(mcp) as client:
         first = await one_round(client, "buy")
         known.append(Sure(ok=False))
         second = await one_round(client, "buy", answers={ask_key: accept(ok=True)}, state=state_of(first))
@@ -157,7 +155,7 @@ async def test_a_computed_value_wins_over_an_answer() -> None:
 
 
 async def test_a_recorded_answer_wins_over_one_sent_again(mcp: FastMCP[Any]) -> None:
-    async with connect(mcp) as client:
+    async with ScriptedClient(mcp) as client:
         first = await one_round(client, "order", {"title": "Dune"})
         answers: dict[str, Any] = {BUY: accept(ok=True), COUNT: accept(howMany=3)}
         second = await one_round(client, "order", {"title": "Dune"}, answers=answers, state=state_of(first))
@@ -168,7 +166,7 @@ async def test_a_recorded_answer_wins_over_one_sent_again(mcp: FastMCP[Any]) -> 
 
 async def test_an_answer_that_was_not_asked_for_is_not_taken(mcp: FastMCP[Any]) -> None:
     volunteered = {BUY: accept(ok=True), COUNT: accept(howMany=99), WRAP: accept(ok=True)}
-    async with connect(mcp) as client:
+    async with ScriptedClient(mcp) as client:
         first = await one_round(client, "order", {"title": "Dune"}, answers=volunteered)
         assert set(asked(first)) == {BUY, COUNT}
         second = await one_round(client, "order", {"title": "Dune"}, answers=volunteered, state=state_of(first))
@@ -176,7 +174,7 @@ async def test_an_answer_that_was_not_asked_for_is_not_taken(mcp: FastMCP[Any]) 
 
 
 async def test_an_unanswered_question_is_asked_again(mcp: FastMCP[Any]) -> None:
-    async with connect(mcp) as client:
+    async with ScriptedClient(mcp) as client:
         first = await one_round(client, "order", {"title": "Dune"})
         second = await one_round(
             client, "order", {"title": "Dune"}, answers={COUNT: accept(howMany=3)}, state=state_of(first)
@@ -204,7 +202,7 @@ async def test_a_reworded_or_reshaped_question_is_asked_again() -> None:
     async def buy(sure: Annotated[Any, Resolve(ask)], more: Annotated[Sure, Resolve(ask_more)]) -> str:
         return f"{sure.ok}"
 
-    async with connect(mcp) as client:
+    async with ScriptedClient(mcp) as client:
         first = await one_round(client, "buy")
         (key,) = asked(first)
         wording[0] = "Really sure?"
@@ -239,7 +237,7 @@ STATES: list[Any] = [
 
 @pytest.mark.parametrize("content", STATES)
 async def test_what_is_wrong_in_the_state_is_asked_again(mcp: FastMCP[Any], content: Any) -> None:
-    async with connect(mcp) as client:
+    async with ScriptedClient(mcp) as client:
         first = await one_round(client, "order", {"title": "Dune"})
         answers = {BUY: accept(ok=True), COUNT: accept(howMany=3)}
         second = await one_round(client, "order", {"title": "Dune"}, answers=answers, state=state_of(first))
@@ -261,7 +259,7 @@ def with_digests(content: Any, digests: dict[str, str], known: dict[str, Any]) -
 
 
 async def test_a_good_entry_beside_a_bad_one_is_kept(mcp: FastMCP[Any]) -> None:
-    async with connect(mcp) as client:
+    async with ScriptedClient(mcp) as client:
         first = await one_round(client, "order", {"title": "Dune"})
         answers = {BUY: accept(ok=True), COUNT: accept(howMany=3)}
         second = await one_round(client, "order", {"title": "Dune"}, answers=answers, state=state_of(first))
@@ -287,7 +285,7 @@ async def test_no_forged_state_becomes_a_value_or_an_error(answers: Any, asked_b
     server.tool(order)
     content = {"v": 1, "t": "tests.test_rounds:order", "answers": answers, "asked": asked_before}
     sent = {BUY: accept(ok=True), COUNT: accept(howMany=3), WRAP: accept(ok=True)}
-    async with connect(server) as client:
+    async with ScriptedClient(server) as client:
         first = await one_round(client, "order", {"title": "Dune"})
         again = await one_round(client, "order", {"title": "Dune"}, answers=sent, state=forged(first, content))
         assert set(asked(again)) == {BUY, COUNT}
@@ -359,7 +357,7 @@ async def test_keys_are_the_same_in_every_worker() -> None:
 
         return mcp
 
-    async with connect(worker()) as client:
+    async with ScriptedClient(worker()) as client:
         first = await one_round(client, "ask_all")
     assert asked(first) == {
         "tests.test_rounds:asker.<locals>.ask_numbered": "Number 1?",
@@ -369,7 +367,7 @@ async def test_keys_are_the_same_in_every_worker() -> None:
         "tests.test_rounds:Desk": "Called A?",
         BUY: "Buy Emma?",
     }
-    async with connect(worker()) as client:
+    async with ScriptedClient(worker()) as client:
         answers = {key: accept(ok=True) for key in asked(first)}
         assert said(await one_round(client, "ask_all", answers=answers, state=state_of(first))) == "asked"
 
@@ -380,10 +378,10 @@ async def test_another_worker_with_the_key_goes_on() -> None:
         mcp.tool(order)
         return mcp
 
-    async with connect(worker()) as client:
+    async with ScriptedClient(worker()) as client:
         first = await one_round(client, "order", {"title": "Dune"})
     answers = {BUY: accept(ok=True), COUNT: accept(howMany=3)}
-    async with connect(worker()) as client:
+    async with ScriptedClient(worker()) as client:
         second = await one_round(client, "order", {"title": "Dune"}, answers=answers, state=state_of(first))
         assert asked(second) == {WRAP: "Wrap 3?"}
         with pytest.raises(MCPError, match="Invalid or expired requestState"):
@@ -410,13 +408,13 @@ async def test_a_response_that_does_not_answer_is_one_stable_sentence(response: 
     async def buy(title: str, sure: Annotated[Sure, Resolve(ask_buy)]) -> str:
         raise AssertionError("nobody answered")
 
-    async with connect(mcp) as client:
+    async with ScriptedClient(mcp) as client:
         first = await one_round(client, "buy", {"title": "Dune"})
         second = await one_round(client, "buy", {"title": "Dune"}, answers={BUY: response}, state=state_of(first))
         assert said(second) == f"failed: Resolver 'ask_buy': {sentence}"
 
 
-async def test_a_nested_call_takes_no_answer_meant_for_another_tool() -> None:
+async def test_a_nested_call_takes_no_answer_meant_for_another_tool(askback: Rehearsal) -> None:
     mcp = shop()
     outcomes: list[str] = []
 
@@ -429,11 +427,12 @@ async def test_a_nested_call_takes_no_answer_meant_for_another_tool() -> None:
         outcomes.append(type(await mcp.call_tool("inner", {"title": title})).__name__)
         return "done"
 
-    assert await call(mcp, "auto", "outer", person=Person({"Buy": {"ok": True}}), title="Dune") == "done"
+    call = await askback.call(mcp, "outer", {"title": "Dune"}, {Sure: Sure(ok=True)})
+    assert (call.result, call.failed) == ("done", False)
     assert outcomes == ["InputRequiredToolResult"]
 
 
-async def test_a_plain_tool_may_pass_on_what_another_asks() -> None:
+async def test_a_plain_tool_may_pass_on_what_another_asks(askback: Rehearsal) -> None:
     mcp = shop()
 
     @mcp.tool
@@ -444,12 +443,12 @@ async def test_a_plain_tool_may_pass_on_what_another_asks() -> None:
     async def outer(title: str) -> Any:
         return await mcp.call_tool("inner", {"title": title})
 
-    person = Person({"Buy": {"ok": True}})
-    assert await call(mcp, "auto", "outer", person=person, title="Dune") == "bought Dune"
-    assert person.asked == ["Buy Dune?"]
+    call = await askback.call(mcp, "outer", {"title": "Dune"}, {Sure: Sure(ok=True)})
+    assert (call.result, call.failed) == ("bought Dune", False)
+    assert call.messages == ["Buy Dune?"]
 
 
-async def test_a_chain_takes_as_many_rounds_as_it_is_long_plus_one() -> None:
+async def test_a_chain_takes_as_many_rounds_as_it_is_long_plus_one(askback: Rehearsal) -> None:
     mcp = shop()
     bodies: list[int] = []
 
@@ -477,10 +476,11 @@ async def test_a_chain_takes_as_many_rounds_as_it_is_long_plus_one() -> None:
     async def pull_harder(sure: Annotated[Sure, Resolve(deeper)]) -> str:
         raise AssertionError("the client gives up before")
 
-    person = Person({"Link": {"ok": True}})
-    assert await call(mcp, "auto", "pull", person=person) == "pulled"
-    assert person.asked == [f"Link {number}?" for number in range(9)]
-    assert len(bodies) == 10
-    async with connect(mcp, "auto", person) as client:
+    async with askback.connect(mcp, {Sure: Sure(ok=True)}) as client:
+        assert (await client.call_tool("pull")).data == "pulled"
+        assert [(question.round, question.message) for question in client.asked] == [
+            (number + 1, f"Link {number}?") for number in range(9)
+        ]
+        assert len(bodies) == 10
         with pytest.raises((MCPError, ToolError, RuntimeError), match="(?i)rounds"):
             await client.call_tool("pull_harder")

@@ -16,8 +16,8 @@ from typing_extensions import TypeAliasType
 
 from askback import Elicit, InvalidSignature, ListRoots, Resolve, Sample
 from askback.integration import FastMCP, find_resolved_parameters, resolved, returns_input_required
+from askback.testing import Rehearsal
 from tests import postponed
-from tests.conversation import Generation, Person, call
 
 T = TypeVar("T")
 
@@ -180,7 +180,7 @@ def test_a_declared_form_that_the_protocol_cannot_ask_is_refused(resolver: Calla
     assert reason in refused(tool)
 
 
-async def test_a_question_of_any_model_may_be_declared(generation: Generation) -> None:
+async def test_a_question_of_any_model_may_be_declared(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
 
     class Asks(Generic[T]):
@@ -194,7 +194,8 @@ async def test_a_question_of_any_model_may_be_declared(generation: Generation) -
     async def tool(found: Annotated[Sure, Resolve(Asks(Sure))]) -> str:
         return str(found.ok)
 
-    assert await call(mcp, generation, "tool", person=Person({"Sure?": {"ok": True}})) == "True"
+    call = await askback.call(mcp, "tool", {}, {Sure: Sure(ok=True)})
+    assert (call.result, call.failed) == ("True", False)
 
 
 def yielding(title: str) -> Iterator[str]:
@@ -264,14 +265,15 @@ def test_a_marker_inside_a_union_or_container_is_refused(annotation: Any) -> Non
         pytest.param(Annotated[str, SDKResolve(look)], id="the SDK's marker"),
     ],
 )
-async def test_a_marker_is_found_through_aliases_and_among_metadata(generation: Generation, annotation: Any) -> None:
+async def test_a_marker_is_found_through_aliases_and_among_metadata(askback: Rehearsal, annotation: Any) -> None:
     mcp = FastMCP("shop")
 
     @mcp.tool
     async def tool(title: str, found: annotation) -> str:
         return f"found {found}"
 
-    assert await call(mcp, generation, "tool", title="Dune") == "found Dune"
+    call = await askback.call(mcp, "tool", {"title": "Dune"})
+    assert (call.result, call.failed) == ("found Dune", False)
 
 
 async def two_markers(title: str, found: Annotated[str, Resolve(look), Resolve(unknown_name)]) -> str:
@@ -426,38 +428,43 @@ def test_an_annotation_that_cannot_be_read_is_refused(tool: Callable[..., Any], 
     assert "name 'Missing' is not defined" in refused(tool)
 
 
-async def test_postponed_annotations_may_name_what_the_module_names(generation: Generation) -> None:
+async def test_postponed_annotations_may_name_what_the_module_names(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     mcp.tool(postponed.order)
-    assert await call(mcp, generation, "order", title="Dune") == "4 of Dune"
+    call = await askback.call(mcp, "order", {"title": "Dune"})
+    assert (call.result, call.failed) == ("4 of Dune", False)
 
 
-async def test_postponed_annotations_may_name_what_a_closure_holds(generation: Generation) -> None:
+async def test_postponed_annotations_may_name_what_a_closure_holds(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     mcp.tool(postponed.make_closure(look))
-    assert await call(mcp, generation, "order_by", title="Dune") == "Dune look"
+    call = await askback.call(mcp, "order_by", {"title": "Dune"})
+    assert (call.result, call.failed) == ("Dune look", False)
 
 
-async def test_postponed_annotations_may_name_what_is_local_where_they_are_registered(generation: Generation) -> None:
+async def test_postponed_annotations_may_name_what_is_local_where_they_are_registered(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     postponed.register_locally(mcp.tool)
-    person = Person({"Shelf D?": {"ok": True}})
-    assert await call(mcp, generation, "order_local", person=person, title="Dune") == "D True"
-    assert await call(mcp, generation, "order_nested") == "E"
+    call = await askback.call(mcp, "order_local", {"title": "Dune"}, {"Shelf D": {"ok": True}})
+    assert (call.result, call.failed) == ("D True", False)
+    call = await askback.call(mcp, "order_nested")
+    assert (call.result, call.failed) == ("E", False)
 
 
-async def test_postponed_annotations_may_name_what_their_registrar_names(generation: Generation) -> None:
+async def test_postponed_annotations_may_name_what_their_registrar_names(askback: Rehearsal) -> None:
     mcp = FastMCP("shop")
     postponed.register_for_others(mcp.tool)
-    assert await call(mcp, generation, "named_by_the_registrar", title="Dune") == "4"
+    call = await askback.call(mcp, "named_by_the_registrar", {"title": "Dune"})
+    assert (call.result, call.failed) == ("4", False)
     with pytest.raises(InvalidSignature, match="name 'Anything' is not defined"):
         resolved(postponed.named_by_the_registrar)
 
 
-async def test_postponed_annotations_may_name_what_a_class_body_holds(generation: Generation) -> None:
+async def test_postponed_annotations_may_name_what_a_class_body_holds(askback: Rehearsal) -> None:
     plain = fastmcp.FastMCP("plain")
     postponed.register_in_a_class_body(plain.tool)
-    assert await call(plain, generation, "order_in_class", title="Dune") == "4"
+    call = await askback.call(plain, "order_in_class", {"title": "Dune"})
+    assert (call.result, call.failed) == ("4", False)
 
 
 def test_a_function_may_name_itself_under_its_decorator() -> None:
@@ -469,7 +476,7 @@ def test_a_function_may_name_itself_under_its_decorator() -> None:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters are new in 3.12")
-async def test_postponed_annotations_may_name_type_parameters(generation: Generation) -> None:
+async def test_postponed_annotations_may_name_type_parameters(askback: Rehearsal) -> None:
     scope: dict[str, Any] = {"Annotated": Annotated, "Resolve": Resolve, "look": look}
     exec(
         "from __future__ import annotations\n"
@@ -478,4 +485,5 @@ async def test_postponed_annotations_may_name_type_parameters(generation: Genera
     )
     mcp = FastMCP("shop")
     mcp.tool(scope["tool"])
-    assert await call(mcp, generation, "tool", title="Dune") == "Dune"
+    call = await askback.call(mcp, "tool", {"title": "Dune"})
+    assert (call.result, call.failed) == ("Dune", False)

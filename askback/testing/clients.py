@@ -8,11 +8,14 @@ import fastmcp
 from fastmcp.client.transports import infer_transport
 from mcp import ClientSession
 from mcp.client.session import ClientRequestContext
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_REQUEST,
     CallToolResult,
     CreateMessageResult,
     CreateMessageResultWithTools,
+    ElicitRequest,
+    ElicitRequestParams,
     ElicitResult,
     ErrorData,
     InputRequest,
@@ -57,10 +60,11 @@ class ScriptedClient(fastmcp.Client[Any]):
         self.conversation = Conversation()
         self.script: Script = script_of(answers)
         self.failure: ConversationError | None = None
+        self._under_way: list[ToolCall] = []
         session_class = type("ScriptedSession", (_ScriptedSession,), {"client": self})
         super().__init__(
             SessionTransport(infer_transport(server), session_class),
-            elicitation_handler=NEVER_CALLED,
+            elicitation_handler=self._answer_task,
             sampling_handler=NEVER_CALLED,
             sampling_capabilities=SamplingCapability(tools=SamplingToolsCapability()),
             roots=NEVER_CALLED,
@@ -85,12 +89,15 @@ class ScriptedClient(fastmcp.Client[Any]):
         """
         call = ToolCall(tool=name, arguments=arguments)
         self.conversation.calls.append(call)
+        self._under_way.append(call)
         try:
             result = await super().call_tool_mcp(name, arguments, *args, **options)
         except Exception as error:
             call.result, call.failed = str(error), True
             self._fail_if_scripted_otherwise()
             raise
+        finally:
+            self._under_way.remove(call)
         call.result = "\n".join(each.text for each in result.content if isinstance(each, TextContent))
         call.failed = bool(result.is_error)
         self._fail_if_scripted_otherwise()
@@ -111,15 +118,18 @@ class ScriptedClient(fastmcp.Client[Any]):
             self._fail_if_scripted_otherwise()
             check_used(self.script, self.conversation)
 
-    async def answer(self, call: ToolCall, question: Question) -> InputResponse | ErrorData:
+    async def answer(self, request: InputRequest, key: str | None = None, number: int = 1) -> InputResponse | ErrorData:
         """What the script says to a question. Where it says nothing, the call is going to fail."""
+        call = self._under_way[-1] if self._under_way else self._no_call()
+        question = question_of(request, tool=call.tool, arguments=call.arguments, key=key, round=number)
         exchange = Exchange(question=question)
         call.exchanges.append(exchange)
         try:
             answer, said_by = await self.script.reply(call, question)
             response = _response(question, answer, said_by)
-        except NotScriptedError as missing:
-            self.failure = self.failure or unanswered(self.conversation, question, missing)
+        except Exception as error:
+            reason = str(error) if isinstance(error, NotScriptedError) else f"The script failed: {error!r}"
+            self.failure = self.failure or unanswered(self.conversation, question, reason)
             return ErrorData(code=INVALID_REQUEST, message="The test has no answer to this")
         exchange.answered_by = said_by
         if isinstance(response, ErrorData):
@@ -128,6 +138,18 @@ class ScriptedClient(fastmcp.Client[Any]):
             exchange.action = response.action if isinstance(response, ElicitResult) else "accept"
             exchange.content = content_of(response)
         return response
+
+    async def _answer_task(self, message: str, response_type: Any, params: ElicitRequestParams, context: Any) -> Any:
+        """What a background task asks has its own way to the client."""
+        response = await self.answer(ElicitRequest(params=params))
+        if isinstance(response, ErrorData):
+            raise MCPError.from_error_data(response)
+        return response
+
+    def _no_call(self) -> ToolCall:
+        call = ToolCall(tool="", arguments={})
+        self.conversation.calls.append(call)
+        return call
 
     def _fail_if_scripted_otherwise(self) -> None:
         if self.failure is not None:
@@ -166,14 +188,8 @@ class _ScriptedSession(ClientSession):
         self, ctx: ClientRequestContext, request: InputRequest
     ) -> InputResponse | ErrorData:
         """Answer a question, whichever way it has come."""
-        calls = self.client.conversation.calls
-        call = next((each for each in reversed(calls) if each.result is None), None)
-        if call is None:
-            call = ToolCall(tool="", arguments={})
-            calls.append(call)
         key, number = self._asked.pop(id(request), (None, 1))
-        question = question_of(request, tool=call.tool, arguments=call.arguments, key=key, round=number)
-        return await self.client.answer(call, question)
+        return await self.client.answer(request, key, number)
 
 
 def _response(question: Question, answer: Any, said_by: str) -> InputResponse | ErrorData:

@@ -35,11 +35,16 @@ class ToolCall:
     tool: str
     arguments: dict[str, Any]
     exchanges: list[Exchange] = Field(default_factory=list[Exchange])
-    result: str | None = None
-    """What the tool said, or the sentence it failed with; None while it is under way."""
+    result: str = ""
+    """What the tool said, or the sentence it failed with."""
     failed: bool = False
     id: str | None = None
     """The model's id of the call, where an agent made it."""
+
+    @property
+    def messages(self) -> list[str]:
+        """What it made the server ask, in words."""
+        return [exchange.question.message for exchange in self.exchanges]
 
 
 @dataclass(kw_only=True)
@@ -125,7 +130,7 @@ def _call_lines(call: ToolCall) -> list[str]:
         by = f"  (by {exchange.answered_by})" if exchange.answered_by else ""
         content = f" {json.dumps(exchange.content)}" if exchange.content is not None else ""
         lines.append(f"    gets   {DONE[exchange.action]}{content}{by}" if exchange.action else "    gets   no answer")
-    if call.result is not None:
+    if call.result:
         lines.append(f"  {'failed' if call.failed else 'said'}   {call.result}")
     return lines
 

@@ -5,6 +5,7 @@ import socket
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from importlib.machinery import PathFinder
 from typing import Any, Literal, Unpack
 
 import anyio
@@ -86,7 +87,7 @@ def _process_of(server: fastmcp.FastMCP[Any]) -> StdioTransport:
             (module, name)
             for module, content in sys.modules.copy().items()
             for name, value in getattr(content, "__dict__", {}).copy().items()
-            if value is server and module != "__main__"
+            if value is server and _is_importable(module, content)
         ),
         None,
     )
@@ -101,3 +102,9 @@ def _process_of(server: fastmcp.FastMCP[Any]) -> StdioTransport:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(each or "." for each in sys.path)},
         keep_alive=False,
     )
+
+
+def _is_importable(name: str, module: Any) -> bool:
+    """Whether another process gets the same by that name: not what runs as a program, nor what was made up here."""
+    is_itself = getattr(getattr(module, "__spec__", None), "name", None) == name
+    return is_itself and PathFinder.find_spec(name.partition(".")[0]) is not None

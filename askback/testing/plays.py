@@ -7,8 +7,9 @@ from typing import Any, Generic, TypeVar, cast
 
 from fastmcp import Client
 from mcp_types import ElicitResult
+from pydantic import TypeAdapter
 from pydantic_ai import Agent, AgentRunResult, DeferredToolRequests, RunContext, RunUsage, UserError
-from pydantic_ai.messages import ToolReturnPart
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ToolReturnPart
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
@@ -18,12 +19,13 @@ from askback.agents.questions import Question
 from askback.agents.records import AnswerRecord, OnAnswer
 from askback.agents.suspension import PendingQuestion, pending_questions, resume_with
 from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
-from askback.testing.hosting import transport_to
 from askback.testing.rehearsals import Rehearsal
 from askback.testing.scripts import Answers, NotScriptedError, Script, check_used, script_of, unanswered
 from askback.toolsets import ResolverToolset
 
 OutputT = TypeVar("OutputT")
+
+REQUESTS = TypeAdapter(DeferredToolRequests)
 
 
 @dataclass(kw_only=True)
@@ -55,14 +57,17 @@ class Play(Generic[OutputT]):
     async def resume(self, answers: Answers, **options: Any) -> "Play[OutputT]":
         """Go on with answers to what was deferred, from a script of the form `ScriptedClient` takes.
 
+        What the run has come to goes through JSON first, as it does where a real one waits.
+
         Raises:
             ConversationError: If they are not the answers to what is pending.
         """
         script = script_of(answers)
         given = {each.id: await self._reply(script, each.question) for each in self.pending}
         check_used(script, self.conversation)
-        results = resume_with(cast("DeferredToolRequests", self.output), given)
-        history = self.result.all_messages()
+        requests = REQUESTS.validate_json(REQUESTS.dump_json(cast("DeferredToolRequests", self.output)))
+        results = resume_with(requests, given)
+        history = ModelMessagesTypeAdapter.validate_json(self.result.all_messages_json())
         return await self.stage.run(None, None, message_history=history, deferred_tool_results=results, **options)
 
     async def _reply(self, script: Script, question: Question) -> Answer:
@@ -116,7 +121,7 @@ class Stage(Generic[OutputT]):
                 server = servers.get(toolset.id)
                 stack.enter_context(
                     toolset.override(
-                        client=Client(transport_to(server, self.rehearsal.over)) if server is not None else None,
+                        client=Client(self.rehearsal.transport(server)) if server is not None else None,
                         mode=self.rehearsal.mode,
                         policies=[policy] if policy is not None else None,
                         on_answer=see,

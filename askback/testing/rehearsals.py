@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
+from fastmcp.client.transports import ClientTransport
 from mcp.shared.exceptions import MCPError
 
 from askback.testing.clients import ScriptedClient
@@ -40,6 +41,17 @@ class Rehearsal:
         """The generation, as `fastmcp.Client` takes it."""
         return "auto" if self.generation == "2026-07-28" else "legacy"
 
+    def transport(self, server: Any) -> ClientTransport:
+        """A way to reach `server` over this kind of connection, for a `fastmcp.Client` of your own.
+
+        Over HTTP the server is up, on a port of its own, for as long as somebody is connected. Over stdio another
+        process imports it, so it has to be a global of a module.
+
+        Raises:
+            ValueError: If the server cannot be reached that way.
+        """
+        return transport_to(server, self.over)
+
     def connect(self, server: Any, answers: Answers = None, **options: Any) -> ScriptedClient:
         """A client of `server` whose answers are scripted, to be entered with `async with`.
 
@@ -48,7 +60,7 @@ class Rehearsal:
         Raises:
             ValueError: If the server cannot be reached over this kind of connection.
         """
-        return ScriptedClient(transport_to(server, self.over), answers, mode=self.mode, **options)
+        return ScriptedClient(self.transport(server), answers, mode=self.mode, **options)
 
     async def call(
         self, server: Any, tool: str, arguments: Mapping[str, Any] | None = None, answers: Answers = None

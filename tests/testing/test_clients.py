@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import fastmcp
 import pytest
 from fastmcp.exceptions import ToolError
+from fastmcp_tasks import TasksExtension
 from mcp.shared.exceptions import MCPError
 from mcp_types import CreateMessageResult, ElicitRequestURLParams, ElicitResult, TextContent
 
@@ -100,6 +101,33 @@ async def test_a_policy_is_a_script(askback: Rehearsal) -> None:
     assert (call.result, call.exchanges[0].answered_by) == ("refunded ORD-1, full=False", "person")
     with pytest.raises(ConversationError, match=r"'wrap' asked 'Which (paper|note)\?'\. person has no opinion on it"):
         await askback.call(mcp, "wrap", WRAP, person)
+
+
+async def test_a_policy_that_breaks_fails_the_test(askback: Rehearsal) -> None:
+    def broken(ctx: None, question: Question) -> Accept:
+        raise KeyError("nothing")
+
+    with pytest.raises(ConversationError, match=r"The script failed: KeyError\('nothing'\)"):
+        await askback.call(mcp, "refund", WRAP, broken)
+
+
+@pytest.mark.askback("2026-07-28")
+async def test_a_background_task_is_answered_too(askback: Rehearsal) -> None:
+    server = FastMCP("tasks")
+    server.add_extension(TasksExtension())
+
+    async def ask() -> Elicit[Scope]:
+        return Elicit("All?", Scope)
+
+    @server.tool(task=True)
+    async def go(scope: Annotated[Scope, Resolve(ask)]) -> bool:
+        return scope.full
+
+    async with askback.connect(server, {"All": {"full": True}}) as client:
+        assert (await client.call_tool("go")).data is True
+    assert client.messages == ["All?"]
+    with pytest.raises(ConversationError, match=r"asked 'All\?'. No question was expected"):
+        await askback.call(server, "go")
 
 
 async def test_what_was_asked_can_be_asked_for(askback: Rehearsal) -> None:

@@ -1,5 +1,6 @@
 """A run's policies answer what its tools ask, on both generations."""
 
+import json
 from typing import Annotated, Any
 
 import anyio
@@ -14,13 +15,14 @@ from pydantic import FileUrl
 from pydantic_ai import Agent, InstrumentationSettings, ModelRetry, RunContext, UsageLimits, UserError
 from pydantic_ai.capabilities import Instrumentation
 from pydantic_ai.exceptions import ModelHTTPError, UsageLimitExceeded
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from askback import Elicit, Resolve
 from askback.agents import (
     Accept,
     AnswerRecord,
+    Answers,
     Cancel,
     Decline,
     PolicyError,
@@ -29,21 +31,21 @@ from askback.agents import (
     QuestionAsked,
 )
 from askback.integration import FastMCP
-from tests.agency import Scope, Script, Wrap, agent, calls, refund, toolset
-from tests.conversation import Generation
+from askback.testing import Rehearsal, ScriptedModel, calls
+from tests.agency import Scope, Script, Wrap, agent, refund, toolset
 
-REFUND = calls(("refund", {"order": "ORD-1"}))
-WRAP = calls(("wrap", {"order": "ORD-1"}))
-JUDGE = calls(("judge", {"order": "ORD-1"}))
-BROWSE = calls(("browse", {}))
+WRAP = calls("wrap", order="ORD-1")
+JUDGE = calls("judge", order="ORD-1")
+BROWSE = calls("browse")
 DECLINED = "Resolver for parameter 'scope' could not resolve: elicitation was decline"
 
 
-async def test_a_policy_answers_from_the_run(generation: Generation) -> None:
+async def test_a_policy_answers_from_the_run(askback: Rehearsal) -> None:
     policy = Script({"Refund all": Accept(Scope(full=True))})
-    result = await agent(toolset(generation, policies=[policy]), deps_type=str).run("please", deps="me")
-    assert result.output == "refunded ORD-1, full=True, sku="
+    run = await askback.play(agent(toolset(policies=[policy]), deps_type=str), prompt="please", deps="me")
+    assert run.output == "refunded ORD-1, full=True, sku="
     (question,), (ctx,) = policy.asked, policy.contexts
+    assert [(record.question, record.policy) for record in run.answers] == [(question, "Script")]
     assert question == Question(
         kind="elicitation",
         server="desk",
@@ -52,7 +54,7 @@ async def test_a_policy_answers_from_the_run(generation: Generation) -> None:
         message="Refund all of ORD-1?",
         mode="form",
         schema=question.schema,
-        key="tests.agency:ask_scope" if generation == "auto" else None,
+        key="tests.agency:ask_scope" if askback.generation == "2026-07-28" else None,
         round=1,
     )
     assert question.asks(Scope)
@@ -60,72 +62,72 @@ async def test_a_policy_answers_from_the_run(generation: Generation) -> None:
     assert ctx.messages[0].parts[0].content == "please"  # pyright: ignore
 
 
-async def test_the_sdks_own_server_is_answered_too(generation: Generation) -> None:
+async def test_the_sdks_own_server_is_answered_too(askback: Rehearsal) -> None:
     server = MCPServer("sdk")
     server.tool()(refund)
-    policy = Script({"Refund all": Accept(Scope(full=True))})
-    result = await agent(toolset(generation, server, policies=[policy])).run("please")
-    assert result.output == "refunded ORD-1, full=True, sku="
-    assert [question.asks(Scope) for question in policy.asked] == [True]
+    run = await askback.play(agent(toolset()), server=server, answers={"Refund all": Scope(full=True)})
+    assert run.output == "refunded ORD-1, full=True, sku="
+    assert [record.question.asks(Scope) for record in run.answers] == [True]
 
 
-async def test_rounds_go_on_until_there_is_a_result(generation: Generation) -> None:
-    policy = Script({"Refund all": Accept({"full": True}), "Which paper": Accept({"paper": "red"})})
-    result = await agent(toolset(generation, policies=[policy]), WRAP).run("please")
-    assert result.output == "wrapped ORD-1 in red"
-    assert [question.round for question in policy.asked] == ([1, 2] if generation == "auto" else [1, 1])
-    assert policy.asked[1].asks(Wrap)
+async def test_rounds_go_on_until_there_is_a_result(askback: Rehearsal) -> None:
+    policy = Answers({"Refund all": {"full": True}, "Which paper": {"paper": "red"}})
+    run = await askback.play(agent(toolset(policies=[policy])), WRAP)
+    assert run.output == "wrapped ORD-1 in red"
+    first, second = (record.question for record in run.answers)
+    assert (first.round, second.round) == ((1, 2) if askback.generation == "2026-07-28" else (1, 1))
+    assert second.asks(Wrap)
 
 
-async def test_the_first_answer_wins_and_nobody_means_no(generation: Generation) -> None:
+async def test_the_first_answer_wins_and_nobody_means_no(askback: Rehearsal) -> None:
     silent, first, second = Script({}), Script({"": Accept({"full": True})}), Script({"": Decline()})
-    answered = await agent(toolset(generation, policies=[silent, first, second])).run("please")
+    answered = await askback.play(agent(toolset(policies=[silent, first, second])))
     assert answered.output == "refunded ORD-1, full=True, sku="
     assert (len(silent.asked), len(first.asked), len(second.asked)) == (1, 1, 0)
-    assert (await agent(toolset(generation, policies=[silent])).run("please")).output == DECLINED
+    declined = await askback.play(agent(toolset(policies=[silent])))
+    assert declined.output == DECLINED
+    assert [record.action for record in declined.answers] == ["decline"]
 
 
 @pytest.mark.parametrize(("answer", "action"), [(Decline(), "decline"), (Cancel(), "cancel")])
-async def test_answers_are_policies_too(generation: Generation, answer: Any, action: str) -> None:
-    result = await agent(toolset(generation, policies=[answer])).run("please")
-    assert result.output == f"Resolver for parameter 'scope' could not resolve: elicitation was {action}"
+async def test_answers_are_policies_too(askback: Rehearsal, answer: Any, action: str) -> None:
+    run = await askback.play(agent(toolset(policies=[answer])))
+    assert run.output == f"Resolver for parameter 'scope' could not resolve: elicitation was {action}"
 
 
-async def test_a_sync_policy_does_as_well(generation: Generation) -> None:
+async def test_a_sync_policy_does_as_well(askback: Rehearsal) -> None:
     def yes(ctx: RunContext[Any], question: Question) -> Accept:
         return Accept({"full": True})
 
-    assert (await agent(toolset(generation, policies=[yes])).run("please")).output.startswith("refunded")
+    assert (await askback.play(agent(toolset(policies=[yes])))).output.startswith("refunded")
 
 
-async def test_defaults_are_filled_in_before_the_answer_leaves(generation: Generation) -> None:
-    seen: list[Any] = []
-
+async def test_defaults_are_filled_in_before_the_answer_leaves(askback: Rehearsal) -> None:
     async def handler(message: str, response_type: Any, params: Any, context: Any) -> Any:
         raise AssertionError("a policy answers before")
 
     def yes(ctx: RunContext[Any], question: Question) -> Accept:
         return Accept({"full": True})
 
-    tools = toolset(generation, policies=[yes], elicitation_handler=handler, on_answer=seen.append)
-    assert (await agent(tools).run("please")).output == "refunded ORD-1, full=True, sku="
-    assert isinstance(seen[0], AnswerRecord)
+    run = await askback.play(agent(toolset(policies=[yes], elicitation_handler=handler)))
+    assert run.output == "refunded ORD-1, full=True, sku="
+    assert [record.content for record in run.answers] == [{"full": True, "sku": ""}]
 
 
-async def test_the_handler_is_asked_after_all_policies(generation: Generation) -> None:
+async def test_the_handler_is_asked_after_all_policies(askback: Rehearsal) -> None:
     silent = Script({})
 
     async def handler(message: str, response_type: Any, params: Any, context: Any) -> Any:
         assert len(silent.asked) == 1
         return {"full": False}
 
-    tools = toolset(generation, policies=[silent], elicitation_handler=handler)
-    assert (await agent(tools).run("please")).output == "refunded ORD-1, full=False, sku="
+    tools = toolset(policies=[silent], elicitation_handler=handler)
+    assert (await askback.play(agent(tools))).output == "refunded ORD-1, full=False, sku="
 
     async def fails(*_: Any) -> Any:
         raise RuntimeError("the window is closed")
 
-    failed = await agent(toolset(generation, elicitation_handler=fails)).run("please")
+    failed = await askback.play(agent(toolset(elicitation_handler=fails)))
     assert "the window is closed" in failed.output
 
 
@@ -151,7 +153,7 @@ def misfits(ctx: RunContext[Any], question: Question) -> Accept:
         (Accept({"full": True, "x": {"y": 1}}), "accepted with content that does not fit (x: a form takes texts"),
     ],
 )
-async def test_a_policy_that_is_wrong_ends_the_run(generation: Generation, policy: Any, reason: str) -> None:
+async def test_a_policy_that_is_wrong_ends_the_run(askback: Rehearsal, policy: Any, reason: str) -> None:
     async def swallow(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
         try:
             return await call_tool(name, args)
@@ -160,15 +162,15 @@ async def test_a_policy_that_is_wrong_ends_the_run(generation: Generation, polic
 
     name = getattr(policy, "__name__", type(policy).__name__)
     for hook in (None, swallow):
-        tools = toolset(generation, policies=[policy], process_tool_call=hook)
+        tools = toolset(policies=[policy], process_tool_call=hook)
         with pytest.raises(PolicyError) as caught:
-            await agent(tools).run("please")
+            await askback.play(agent(tools))
         assert f"The policy {name} {reason}" in str(caught.value)
         assert "when tool 'refund' of server 'desk' asked: 'Refund all of ORD-1?'" in str(caught.value)
         assert caught.value.question.tool == "refund"
 
 
-async def test_a_failure_survives_a_hook_that_turns_everything_into_a_retry(generation: Generation) -> None:
+async def test_a_failure_survives_a_hook_that_turns_everything_into_a_retry(askback: Rehearsal) -> None:
     async def hook(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
         try:
             return await call_tool(name, args)
@@ -176,7 +178,7 @@ async def test_a_failure_survives_a_hook_that_turns_everything_into_a_retry(gene
             raise ModelRetry("again") from None
 
     with pytest.raises(PolicyError, match="raised ZeroDivisionError"):
-        await agent(toolset(generation, policies=[raises], process_tool_call=hook)).run("please")
+        await askback.play(agent(toolset(policies=[raises], process_tool_call=hook)))
 
 
 async def test_the_first_of_two_failures_ends_the_run() -> None:
@@ -195,7 +197,7 @@ async def test_the_first_of_two_failures_ends_the_run() -> None:
             raise ValueError(f"failed {number}")
 
     with pytest.raises(PolicyError, match="failed 0"):
-        await agent(toolset("auto", asking_twice(), policies=[raises_late])).run("please")
+        await agent(toolset(asking_twice(), policies=[raises_late])).run("please")
     assert sorted(failed) == ["0", "1"]
 
 
@@ -215,63 +217,61 @@ def asking_twice() -> FastMCP[Any]:
     return server
 
 
-async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.askback("2026-07-28")
+async def test_what_is_remembered_is_bounded(askback: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("askback.toolsets.refusals.MOST_REFUSALS", 1)
     monkeypatch.setattr("askback.toolsets.refusals.MOST_RUNS", 1)
-    policy = Script({"": Decline()})
-    tools = toolset("auto", policies=[policy])
-    model = calls(("refund", {"order": "A"}), ("refund", {"order": "B"}))
+    tools = toolset(policies=[Decline()])
+    model = ScriptedModel([ToolCallPart("refund", {"order": "A"}), ToolCallPart("refund", {"order": "B"})])
     for _ in range(2):
-        await agent(tools, model).run("please")
-    assert [question.arguments["order"] for question in policy.asked] == ["A", "B", "A", "B"]
+        run = await askback.play(agent(tools), model)
+        asked = [(record.question.arguments["order"], record.policy) for record in run.answers]
+        assert asked == [("A", "Decline"), ("B", "Decline")]
     refusals: Any = tools._answering._refusals._by_run  # pyright: ignore
     assert [len(refused) for refused in refusals.values()] == [1]
 
 
-async def test_a_model_that_fails_outside_a_run_fails_the_call(generation: Generation) -> None:
+async def test_a_model_that_fails_outside_a_run_fails_the_call(askback: Rehearsal) -> None:
     def fails(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         raise ConnectionError("no network")
 
-    tools = toolset(generation, sampling_model=FunctionModel(fails))
+    tools = toolset(mode=askback.mode, sampling_model=FunctionModel(fails))
     async with tools:
         with pytest.raises(Exception, match="no network"):
             await tools.direct_call_tool("judge", {"order": "x"})
 
 
-async def test_a_refusal_is_remembered_for_the_run(generation: Generation) -> None:
+async def test_a_refusal_is_remembered_for_the_run(askback: Rehearsal) -> None:
     def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        from pydantic_ai.messages import ToolCallPart
-
         if len(messages) < 6:
             return ModelResponse(parts=[ToolCallPart("refund", {"order": "ORD-1" if len(messages) < 5 else "ORD-2"})])
         return ModelResponse(parts=[TextPart("gave up")])
 
-    policy = Script({"Refund all": Decline()})
-    records: list[AnswerRecord] = []
-    tools = toolset(generation, policies=[policy], on_answer=records.append)
-    running = Agent(FunctionModel(model), toolsets=[tools], retries=5)
-    assert (await running.run("please")).output == "gave up"
-    assert [question.message for question in policy.asked] == ["Refund all of ORD-1?", "Refund all of ORD-2?"]
-    assert [record.policy for record in records] == ["Script", "(refused before)", "Script"]
-    await running.run("please")
-    assert len(policy.asked) == 4
+    running = Agent(FunctionModel(model), toolsets=[toolset(policies=[Decline()])], retries=5)
+    first, second = [await askback.play(running) for _ in range(2)]
+    assert (first.output, second.output) == ("gave up", "gave up")
+    for run in (first, second):
+        assert [(record.question.message, record.policy) for record in run.answers] == [
+            ("Refund all of ORD-1?", "Decline"),
+            ("Refund all of ORD-1?", "(refused before)"),
+            ("Refund all of ORD-2?", "Decline"),
+        ]
 
 
-async def test_an_answer_that_takes_too_long_is_cancelled(generation: Generation) -> None:
+async def test_an_answer_that_takes_too_long_is_cancelled(askback: Rehearsal) -> None:
     async def slow(ctx: RunContext[Any], question: Question) -> Accept:
         await anyio.sleep_forever()
         return Accept({"full": True})
 
-    records: list[AnswerRecord] = []
-    tools = toolset(generation, policies=[slow], answer_timeout=0.01, on_answer=records.append)
-    assert (await agent(tools).run("please")).output.endswith("elicitation was cancel")
-    assert [(record.action, record.policy) for record in records] == [("cancel", "(answer_timeout)")]
+    run = await askback.play(agent(toolset(policies=[slow], answer_timeout=0.01)))
+    assert run.output.endswith("elicitation was cancel")
+    assert [(record.action, record.policy) for record in run.answers] == [("cancel", "(answer_timeout)")]
 
 
-async def test_a_call_may_take_so_many_rounds_and_no_more() -> None:
-    policy = Script({"Refund all": Accept({"full": True}), "Which paper": Accept({"paper": "red"})})
-    result = await agent(toolset("auto", policies=[policy], max_rounds=1), WRAP).run("please")
-    assert "asked for more than 1 rounds" in result.output
+@pytest.mark.askback("2026-07-28")
+async def test_a_call_may_take_so_many_rounds_and_no_more(askback: Rehearsal) -> None:
+    run = await askback.play(agent(toolset(max_rounds=1)), WRAP, answers={"Refund all": {"full": True}})
+    assert "asked for more than 1 rounds" in run.output
 
 
 async def test_the_questions_of_a_round_are_answered_at_the_same_time() -> None:
@@ -284,13 +284,13 @@ async def test_the_questions_of_a_round_are_answered_at_the_same_time() -> None:
         return Accept({"full": True})
 
     with anyio.fail_after(10):
-        output = (await agent(toolset("auto", asking_twice(), policies=[together])).run("please")).output
+        output = (await agent(toolset(asking_twice(), policies=[together])).run("please")).output
     assert output == "True True"
 
 
-async def test_calls_that_belong_to_no_run_are_declined(generation: Generation) -> None:
+async def test_calls_that_belong_to_no_run_are_declined(askback: Rehearsal) -> None:
     policy = Script({"": Accept({"full": True})})
-    tools = toolset(generation, policies=[policy], tool_error_behavior="failed")
+    tools = toolset(mode=askback.mode, policies=[policy], tool_error_behavior="failed")
     async with tools:
         for call in (
             tools.direct_call_tool("refund", {"order": "ORD-1"}),
@@ -304,14 +304,14 @@ async def test_calls_that_belong_to_no_run_are_declined(generation: Generation) 
     assert policy.asked == []
 
 
-async def test_prompts_and_resources_that_ask_are_declined(generation: Generation) -> None:
+async def test_prompts_and_resources_that_ask_are_declined(askback: Rehearsal) -> None:
     server = fastmcp.FastMCP("asks everywhere")
     actions: list[str] = []
 
     async def elicited(ctx: fastmcp.Context) -> Any:
         from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
 
-        if generation == "legacy":
+        if askback.generation == "2025-11-25":
             actions.append((await ctx.elicit("Sure?", bool)).action)
             return "read"
         if ctx.input_responses is None:
@@ -323,7 +323,7 @@ async def test_prompts_and_resources_that_ask_are_declined(generation: Generatio
     server.prompt(elicited, name="asks")
     server.resource("asks://all")(elicited)
     policy = Script({"": Accept({"value": True})})
-    tools = toolset(generation, server, policies=[policy])
+    tools = toolset(server, mode=askback.mode, policies=[policy])
     async with tools:
         await tools.get_prompt("asks")
         await tools.read_resource("asks://all")
@@ -331,7 +331,7 @@ async def test_prompts_and_resources_that_ask_are_declined(generation: Generatio
     assert policy.asked == []
 
 
-async def test_an_address_is_accepted_without_content(generation: Generation) -> None:
+async def test_an_address_is_accepted_without_content(askback: Rehearsal) -> None:
     server = fastmcp.FastMCP("visits")
     seen: list[str] = []
 
@@ -340,7 +340,7 @@ async def test_an_address_is_accepted_without_content(generation: Generation) ->
         from mcp_types import ElicitRequest, ElicitRequestURLParams, InputRequiredResult
 
         url = "https://example.com/pay"
-        if generation == "legacy":
+        if askback.generation == "2025-11-25":
             result = await ctx.session.elicit_url("Pay?", url, "1", related_request_id=ctx.request_id)
             return f"{result.action} {result.content}"
         if ctx.input_responses is None:
@@ -354,7 +354,7 @@ async def test_an_address_is_accepted_without_content(generation: Generation) ->
         seen.append(question.url or "")
         return Accept()
 
-    assert (await agent(toolset(generation, server, policies=[visit])).run("please")).output == "accept None"
+    assert (await askback.play(agent(toolset(server, policies=[visit])))).output == "accept None"
     assert seen == ["https://example.com/pay"]
 
 
@@ -363,7 +363,7 @@ def opinion(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
 
 
 @pytest.mark.parametrize("choice", ["model", "callable", "async callable", "run"])
-async def test_sampling_comes_from_a_model_and_counts_in_the_run(generation: Generation, choice: str) -> None:
+async def test_sampling_comes_from_a_model_and_counts_in_the_run(askback: Rehearsal, choice: str) -> None:
     model = FunctionModel(opinion)
 
     async def choose(ctx: RunContext[Any], params: Any) -> Any:
@@ -377,109 +377,104 @@ async def test_sampling_comes_from_a_model_and_counts_in_the_run(generation: Gen
         return JUDGE.function(messages, info)  # pyright: ignore
 
     source = {"model": model, "callable": lambda ctx, params: model, "async callable": choose, "run": "run"}[choice]
-    running = agent(toolset(generation, sampling_from=source), FunctionModel(run_model))
-    result = await running.run("please")
-    assert result.output == "ORD-1: rather odd"
-    assert result.usage.requests == 3
-    by_name = await agent(toolset(generation, sampling_from="test"), JUDGE).run("please")
+    run = await askback.play(agent(toolset(sampling_from=source)), FunctionModel(run_model))
+    assert run.output == "ORD-1: rather odd"
+    assert run.usage.requests == 3
+    by_name = await askback.play(agent(toolset(sampling_from="test")), JUDGE)
     assert by_name.output == "ORD-1: success (no tool calls)"
 
 
-async def test_sampling_keeps_to_the_runs_limits(generation: Generation) -> None:
-    running = agent(toolset(generation, sampling_from=FunctionModel(opinion)), JUDGE)
+async def test_sampling_keeps_to_the_runs_limits(askback: Rehearsal) -> None:
+    running = agent(toolset(sampling_from=FunctionModel(opinion)))
     with pytest.raises(UsageLimitExceeded, match="request_limit of 1"):
-        await running.run("please", usage_limits=UsageLimits(request_limit=1))
+        await askback.play(running, JUDGE, usage_limits=UsageLimits(request_limit=1))
     with pytest.raises(UsageLimitExceeded, match="output_tokens_limit"):
-        await running.run("please", usage_limits=UsageLimits(output_tokens_limit=6))
+        await askback.play(running, JUDGE, usage_limits=UsageLimits(output_tokens_limit=6))
 
 
-async def test_the_stock_ways_to_sample_still_work(generation: Generation) -> None:
-    with_model = agent(toolset(generation, sampling_model=FunctionModel(opinion)), JUDGE)
-    assert (await with_model.run("please")).output == "ORD-1: rather odd"
+async def test_the_stock_ways_to_sample_still_work(askback: Rehearsal) -> None:
+    with_model = agent(toolset(sampling_model=FunctionModel(opinion)))
+    assert (await askback.play(with_model, JUDGE)).output == "ORD-1: rather odd"
 
     async def handler(messages: Any, params: Any, context: Any) -> str:
         return "handled"
 
-    with_handler = toolset(generation, sampling_handler=handler)
-    assert (await agent(with_handler, JUDGE).run("please")).output == "ORD-1: handled"
+    with_handler = toolset(mode=askback.mode, sampling_handler=handler)
+    assert (await askback.play(agent(with_handler), JUDGE)).output == "ORD-1: handled"
     with_handler.set_sampling_model(FunctionModel(opinion))
-    assert (await agent(with_handler, JUDGE).run("please")).output == "ORD-1: rather odd"
+    assert (await askback.play(agent(with_handler), JUDGE)).output == "ORD-1: rather odd"
     assert await with_handler.direct_call_tool("judge", {"order": "ORD-2"}) == "ORD-2: rather odd"
 
 
-async def test_policies_see_sampling_and_roots_first(generation: Generation, tmp_path: Any) -> None:
-    kinds: list[str] = []
-
+async def test_policies_see_sampling_and_roots_first(askback: Rehearsal, tmp_path: Any) -> None:
     def answers(ctx: RunContext[Any], question: Question) -> Any:
-        kinds.append(f"{question.kind} {question.message}".strip())
         return Accept("from a policy") if question.kind == "sampling" else Accept([tmp_path, "file:///b"])
 
-    tools = toolset(
-        generation, policies=[answers], sampling_from=FunctionModel(opinion), roots_from=lambda ctx: ["file:///never"]
-    )
-    assert (await agent(tools, JUDGE).run("please")).output == "ORD-1: from a policy"
-    assert (await agent(tools, BROWSE).run("please")).output == str([tmp_path.as_uri(), "file:///b"])
-    assert kinds == ["sampling Is ORD-1 odd?", "roots"]
+    tools = toolset(policies=[answers], sampling_from=FunctionModel(opinion), roots_from=lambda ctx: ["file:///never"])
+    sampled, listed = await askback.play(agent(tools), JUDGE), await askback.play(agent(tools), BROWSE)
+    assert sampled.output == "ORD-1: from a policy"
+    assert listed.output == json.dumps([tmp_path.as_uri(), "file:///b"])
+    asked = [record.question for record in sampled.answers + listed.answers]
+    assert [(question.kind, question.message) for question in asked] == [("sampling", "Is ORD-1 odd?"), ("roots", "")]
 
 
 @pytest.mark.parametrize(
     ("given", "model", "output"),
     [
         (CreateMessageResult(role="assistant", content=TextContent(text="whole"), model="m"), JUDGE, "ORD-1: whole"),
-        (ListRootsResult(roots=[Root(uri=FileUrl("file:///r"))]), BROWSE, "['file:///r']"),
+        (ListRootsResult(roots=[Root(uri=FileUrl("file:///r"))]), BROWSE, '["file:///r"]'),
     ],
 )
-async def test_policies_may_give_whole_results(generation: Generation, given: Any, model: Any, output: str) -> None:
+async def test_policies_may_give_whole_results(askback: Rehearsal, given: Any, model: Any, output: str) -> None:
     def gives(ctx: RunContext[Any], question: Question) -> Accept:
         return Accept(given)
 
-    tools = toolset(generation, policies=[gives], sampling_from="run", roots_from=lambda ctx: [])
-    assert (await agent(tools, model).run("please")).output == output
+    tools = toolset(policies=[gives], sampling_from="run", roots_from=lambda ctx: [])
+    assert (await askback.play(agent(tools), model)).output == output
 
 
 @pytest.mark.parametrize("model", [JUDGE, BROWSE])
-async def test_a_policy_that_gives_nonsense_for_a_result_ends_the_run(generation: Generation, model: Any) -> None:
+async def test_a_policy_that_gives_nonsense_for_a_result_ends_the_run(askback: Rehearsal, model: Any) -> None:
     def gives(ctx: RunContext[Any], question: Question) -> Accept:
         return Accept(3)
 
-    tools = toolset(generation, policies=[gives], sampling_from="run", roots_from=lambda ctx: [])
+    tools = toolset(policies=[gives], sampling_from="run", roots_from=lambda ctx: [])
     with pytest.raises(PolicyError, match="whole result, not int"):
-        await agent(tools, model).run("please")
+        await askback.play(agent(tools), model)
 
 
-async def test_what_the_toolset_was_told_wrongly_is_said(generation: Generation) -> None:
+async def test_what_the_toolset_was_told_wrongly_is_said(askback: Rehearsal) -> None:
     for roots in ("/tmp", ["https://x/y"], [object()]):
-        tools = toolset(generation, roots_from=lambda ctx, roots=roots: roots)
+        tools = toolset(roots_from=lambda ctx, roots=roots: roots)
         with pytest.raises(UserError, match="`roots_from` gave"):
-            await agent(tools, BROWSE).run("please")
+            await askback.play(agent(tools), BROWSE)
     with pytest.raises(UserError, match="`sampling_from` gave 5, which is no model"):
-        await agent(toolset(generation, sampling_from=lambda ctx, params: 5), JUDGE).run("please")
+        await askback.play(agent(toolset(sampling_from=lambda ctx, params: 5)), JUDGE)
 
 
-async def test_a_model_that_fails_fails_the_call_in_words(generation: Generation) -> None:
+async def test_a_model_that_fails_fails_the_call_in_words(askback: Rehearsal) -> None:
     def fails(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         raise ModelHTTPError(503, "busy")
 
-    for options in ({"sampling_from": FunctionModel(fails)}, {"sampling_model": FunctionModel(fails)}):
-        output = (await agent(toolset(generation, **options), JUDGE).run("please")).output
-        assert "503" in output
+    for tools in (toolset(sampling_from=FunctionModel(fails)), toolset(sampling_model=FunctionModel(fails))):
+        assert "503" in (await askback.play(agent(tools), JUDGE)).output
 
 
-async def test_a_policy_may_do_what_it_likes_with_its_question(generation: Generation) -> None:
+async def test_a_policy_may_do_what_it_likes_with_its_question(askback: Rehearsal) -> None:
     def redacts(ctx: RunContext[Any], question: Question) -> Accept:
         question.arguments["order"] = "***"
         return Accept({"full": True})
 
-    assert (await agent(toolset(generation, policies=[redacts])).run("please")).output.startswith("refunded ORD-1")
+    assert (await askback.play(agent(toolset(policies=[redacts])))).output.startswith("refunded ORD-1")
 
 
-async def test_spans_say_nothing_of_an_error_that_may_repeat_the_answer(generation: Generation) -> None:
+async def test_spans_say_nothing_of_an_error_that_may_repeat_the_answer(askback: Rehearsal) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     settings = InstrumentationSettings(tracer_provider=provider, include_content=False)
-    running = agent(toolset(generation, policies=[misfits]), capabilities=[Instrumentation(settings)])
+    running = agent(toolset(policies=[misfits]), capabilities=[Instrumentation(settings)])
     with pytest.raises(PolicyError):
-        await running.run("please")
+        await askback.play(running)
     ours = [span for span in exporter.get_finished_spans() if span.name.startswith("answer ")]
     assert ours
     for span in ours:
@@ -488,13 +483,11 @@ async def test_spans_say_nothing_of_an_error_that_may_repeat_the_answer(generati
 
 
 @pytest.mark.parametrize(("model", "kind"), [(JUDGE, "sampling"), (BROWSE, "roots")])
-async def test_declining_sampling_or_roots_fails_the_call_in_words(
-    generation: Generation, model: Any, kind: str
-) -> None:
+async def test_declining_sampling_or_roots_fails_the_call_in_words(askback: Rehearsal, model: Any, kind: str) -> None:
     def declines(ctx: RunContext[Any], question: Question) -> Decline:
         return Decline()
 
-    tools = toolset(generation, policies=[declines], sampling_from="run", roots_from=lambda ctx: [])
+    tools = toolset(mode=askback.mode, policies=[declines], sampling_from="run", roots_from=lambda ctx: [])
     assert f"A {kind} request of the tool was declined" in (await agent(tools, model).run("please")).output
     async with tools:
         with pytest.raises(Exception, match=f"A {kind} request of the tool was declined"):
@@ -503,17 +496,17 @@ async def test_declining_sampling_or_roots_fails_the_call_in_words(
             )
 
 
-async def test_roots_come_from_the_run(generation: Generation) -> None:
+async def test_roots_come_from_the_run(askback: Rehearsal) -> None:
     async def roots(ctx: RunContext[Any]) -> list[Any]:
         return [ctx.deps, Root(uri=FileUrl("file:///whole"))]
 
-    running = agent(toolset(generation, roots_from=roots), BROWSE, deps_type=str)
-    assert (await running.run("please", deps="/home/me")).output == "['file:///home/me', 'file:///whole']"
-    stock = agent(toolset(generation, roots=["file:///fixed"]), BROWSE)
-    assert (await stock.run("please")).output == "['file:///fixed']"
+    run = await askback.play(agent(toolset(roots_from=roots), deps_type=str), BROWSE, deps="/home/me")
+    assert run.output == '["file:///home/me", "file:///whole"]'
+    stock = await askback.play(agent(toolset(roots=["file:///fixed"])), BROWSE)
+    assert stock.output == '["file:///fixed"]'
 
 
-async def test_a_capability_is_declared_only_where_somebody_answers(generation: Generation) -> None:
+async def test_a_capability_is_declared_only_where_somebody_answers(askback: Rehearsal) -> None:
     server = fastmcp.FastMCP("curious")
 
     @server.tool
@@ -528,7 +521,7 @@ async def test_a_capability_is_declared_only_where_somebody_answers(generation: 
     async def handler(*_: Any) -> Any:
         raise AssertionError
 
-    for options, declared in [
+    expected: list[tuple[dict[str, Any], str]] = [
         ({}, "False False False False"),
         ({"policies": [Decline()]}, "True False False False"),
         ({"elicitation_handler": handler}, "True False False False"),
@@ -536,14 +529,15 @@ async def test_a_capability_is_declared_only_where_somebody_answers(generation: 
         ({"sampling_handler": handler}, "False True False False"),
         ({"roots_from": lambda ctx: []}, "False False False True"),
         ({"roots": ["file:///a"]}, "False False False True"),
-    ]:
-        assert (await agent(toolset(generation, server, **options)).run("please")).output == declared
+    ]
+    for options, declared in expected:
+        assert (await askback.play(agent(toolset(server, **options)))).output == declared
 
 
-async def test_the_event_stream_shows_questions_and_answers(generation: Generation) -> None:
+async def test_the_event_stream_shows_questions_and_answers(askback: Rehearsal) -> None:
     policy = Script({"Refund all": Accept({"full": True})})
     events: list[Any] = []
-    async with agent(toolset(generation, policies=[policy])).run_stream_events("please") as stream:
+    async with agent(toolset(mode=askback.mode, policies=[policy])).run_stream_events("please") as stream:
         events += [event async for event in stream if isinstance(event, QuestionAsked | QuestionAnswered)]
     asked, answered = events
     assert (asked.question, asked.tool_name) == (policy.asked[0], "refund")
@@ -551,13 +545,12 @@ async def test_the_event_stream_shows_questions_and_answers(generation: Generati
 
 
 @pytest.mark.parametrize("content", [True, False])
-async def test_a_span_for_each_question_nests_under_the_tool_call(generation: Generation, content: bool) -> None:
+async def test_a_span_for_each_question_nests_under_the_tool_call(askback: Rehearsal, content: bool) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     settings = InstrumentationSettings(tracer_provider=provider, include_content=content)
-    policy = Script({"Refund all": Accept({"full": True})})
-    running = agent(toolset(generation, policies=[policy]), capabilities=[Instrumentation(settings)])
-    await running.run("please")
+    running = agent(toolset(policies=[Accept({"full": True})]), capabilities=[Instrumentation(settings)])
+    await askback.play(running)
     spans = {span.name: span for span in exporter.get_finished_spans()}
     span = spans["answer elicitation"]
     assert span.attributes is not None
@@ -568,7 +561,7 @@ async def test_a_span_for_each_question_nests_under_the_tool_call(generation: Ge
         "askback.question.server": "desk",
         "askback.round": 1,
         "askback.answer.action": "accept",
-        "askback.answer.policy": "Script",
+        "askback.answer.policy": "Accept",
     }
     assert {name: span.attributes[name] for name in expected} == expected
     assert ("askback.question.message" in span.attributes) is content
@@ -578,17 +571,17 @@ async def test_a_span_for_each_question_nests_under_the_tool_call(generation: Ge
         span = parents[span.parent.span_id]
         names.append(span.name)
     assert "execute_tool refund" in names
-    assert ("answer round 1" in names) is (generation == "auto")
+    assert ("answer round 1" in names) is (askback.generation == "2026-07-28")
 
 
-async def test_on_answer_may_be_async_and_tells_everything(generation: Generation) -> None:
+async def test_on_answer_may_be_async_and_tells_everything(askback: Rehearsal) -> None:
     records: list[AnswerRecord] = []
 
     async def note(record: AnswerRecord) -> None:
         records.append(record)
 
     policy = Script({"Refund all": Accept({"full": True})})
-    result = await agent(toolset(generation, policies=[policy], on_answer=note)).run("please")
+    result = await agent(toolset(mode=askback.mode, policies=[policy], on_answer=note)).run("please")
     (record,) = records
     assert (record.question, record.action, record.policy) == (policy.asked[0], "accept", "Script")
     assert record.run_id == result.run_id
@@ -596,10 +589,10 @@ async def test_on_answer_may_be_async_and_tells_everything(generation: Generatio
     assert record.seconds >= 0
 
 
-async def test_nothing_warns_that_a_handler_is_never_called(generation: Generation, recwarn: Any) -> None:
+async def test_nothing_warns_that_a_handler_is_never_called(askback: Rehearsal, recwarn: Any) -> None:
     async def handler(*_: Any) -> Any:
         return {"full": True}
 
-    tools = toolset(generation, elicitation_handler=handler, sampling_model=FunctionModel(opinion), roots=["file:///a"])
-    assert (await agent(tools).run("please")).output.startswith("refunded")
+    tools = toolset(elicitation_handler=handler, sampling_model=FunctionModel(opinion), roots=["file:///a"])
+    assert (await askback.play(agent(tools))).output.startswith("refunded")
     assert [str(each.message) for each in recwarn] == []

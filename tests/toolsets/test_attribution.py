@@ -15,14 +15,14 @@ from fastmcp.server.middleware import Middleware
 from fastmcp.utilities.tests import asgi_server
 from mcp.shared.exceptions import MCPError
 from pydantic_ai import RunContext, UserError
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from askback.agents import Accept, Decline, PolicyError, Question
+from askback.testing import Rehearsal, ScriptedModel, calls
 from askback.toolsets import ResolverToolset
 from askback.toolsets.calls import Call
-from tests.agency import agent, calls, desk
-from tests.conversation import Generation
+from tests.agency import Mode, agent, desk
 
 Connection = Literal["in-process", "stdio", "HTTP"]
 EVERYWHERE = pytest.mark.parametrize("connection", ["in-process", "stdio", "HTTP"])
@@ -30,15 +30,15 @@ SERVE = "from tests.agency import desk; desk.run(show_banner=False)"
 
 
 @asynccontextmanager
-async def client_over(connection: Connection, generation: Generation) -> AsyncGenerator[fastmcp.Client[Any]]:
+async def client_over(connection: Connection, mode: Mode) -> AsyncGenerator[fastmcp.Client[Any]]:
     with anyio.fail_after(60):
         if connection == "HTTP":
             async with asgi_server(desk) as served:
-                yield served.client(mode=generation)
+                yield served.client(mode=mode)
         elif connection == "stdio":
-            yield fastmcp.Client(StdioTransport(sys.executable, ["-c", SERVE], keep_alive=False), mode=generation)
+            yield fastmcp.Client(StdioTransport(sys.executable, ["-c", SERVE], keep_alive=False), mode=mode)
         else:
-            yield fastmcp.Client(desk, mode=generation)
+            yield fastmcp.Client(desk, mode=mode)
 
 
 async def from_deps(ctx: RunContext[str], question: Question) -> Accept:
@@ -51,14 +51,18 @@ async def from_deps(ctx: RunContext[str], question: Question) -> Accept:
 
 
 @EVERYWHERE
-async def test_runs_that_share_a_toolset_answer_for_themselves(connection: Connection, generation: Generation) -> None:
+async def test_runs_that_share_a_toolset_answer_for_themselves(connection: Connection, askback: Rehearsal) -> None:
     outputs: dict[str, str] = {}
-    async with client_over(connection, generation) as client:
+    async with client_over(connection, askback.mode) as client:
         tools = ResolverToolset(client, id="desk", policies=[from_deps])
 
         async def run(name: str) -> None:
-            model = calls(
-                ("refund", {"order": f"{name}1"}), ("plain", {"order": name}), ("refund", {"order": f"{name}2"})
+            model = ScriptedModel(
+                [
+                    ToolCallPart("refund", {"order": f"{name}1"}),
+                    ToolCallPart("plain", {"order": name}),
+                    ToolCallPart("refund", {"order": f"{name}2"}),
+                ]
             )
             result = await agent(tools, model, deps_type=str).run("please", deps=name)
             outputs[name] = result.output
@@ -74,9 +78,9 @@ async def test_runs_that_share_a_toolset_answer_for_themselves(connection: Conne
 
 @EVERYWHERE
 async def test_the_run_that_opens_the_connection_answers_only_for_itself(
-    connection: Connection, generation: Generation
+    connection: Connection, askback: Rehearsal
 ) -> None:
-    async with client_over(connection, generation) as client:
+    async with client_over(connection, askback.mode) as client:
         tools = ResolverToolset(client, id="desk", policies=[from_deps], tool_error_behavior="failed")
 
         async def opener(ctx: RunContext[str]) -> str:
@@ -86,11 +90,11 @@ async def test_the_run_that_opens_the_connection_answers_only_for_itself(
         from contextlib import AsyncExitStack
 
         async with AsyncExitStack() as stack:
-            opening = agent(tools, calls(("opener", {})), deps_type=str, tools=[opener])
-            first = calls(("refund", {"order": "a"}))
+            opening = agent(tools, calls("opener"), deps_type=str, tools=[opener])
+            first = calls("refund", order="a")
             assert (await agent(tools, first, deps_type=str).run("please", deps="a")).output.endswith("sku=a")
             assert (await opening.run("please", deps="a")).output == "opened"
-            second = calls(("refund", {"order": "b"}))
+            second = calls("refund", order="b")
             assert (await agent(tools, second, deps_type=str).run("please", deps="b")).output.endswith("sku=b")
             with pytest.raises(Exception, match="elicitation was decline"):
                 await tools.direct_call_tool("refund", {"order": "c"})
@@ -98,9 +102,9 @@ async def test_the_run_that_opens_the_connection_answers_only_for_itself(
 
 @EVERYWHERE
 async def test_a_policy_that_calls_the_same_toolset_is_answered_or_refused(
-    connection: Connection, generation: Generation
+    connection: Connection, askback: Rehearsal
 ) -> None:
-    async with client_over(connection, generation) as client:
+    async with client_over(connection, askback.mode) as client:
 
         async def asks_around(ctx: RunContext[Any], question: Question) -> Accept:
             said = await tools.direct_call_tool("plain", {"order": "x"})
@@ -114,7 +118,7 @@ async def test_a_policy_that_calls_the_same_toolset_is_answered_or_refused(
                 return error
 
         tools = ResolverToolset(client, id="desk", policies=[asks_around], tool_error_behavior="failed")
-        if (connection, generation) == ("stdio", "legacy"):
+        if (connection, askback.mode) == ("stdio", "legacy"):
             with pytest.raises(PolicyError, match="carries one call at a time"):
                 await agent(tools).run("please")
         else:
@@ -122,7 +126,7 @@ async def test_a_policy_that_calls_the_same_toolset_is_answered_or_refused(
 
 
 @EVERYWHERE
-async def test_sampling_and_roots_come_from_the_run_too(connection: Connection, generation: Generation) -> None:
+async def test_sampling_and_roots_come_from_the_run_too(connection: Connection, askback: Rehearsal) -> None:
     outputs: dict[str, str] = {}
 
     def choose(ctx: RunContext[str], params: Any) -> Any:
@@ -131,22 +135,22 @@ async def test_sampling_and_roots_come_from_the_run_too(connection: Connection, 
 
         return FunctionModel(opinion)
 
-    async with client_over(connection, generation) as client:
+    async with client_over(connection, askback.mode) as client:
         tools = ResolverToolset(client, sampling_from=choose, roots_from=lambda ctx: [f"/{ctx.deps}"])
 
         async def run(name: str) -> None:
-            model = calls(("judge", {"order": name}), ("browse", {}))
+            model = ScriptedModel([ToolCallPart("judge", {"order": name}), ToolCallPart("browse", {})])
             outputs[name] = (await agent(tools, model, deps_type=str).run("please", deps=name)).output
 
         async with tools, anyio.create_task_group() as group:
             for name in "abc":
                 group.start_soon(run, name)
-    assert outputs == {name: f"{name}: says {name} | ['file:///{name}']" for name in "abc"}
+    assert outputs == {name: f'{name}: says {name} | ["file:///{name}"]' for name in "abc"}
 
 
 @EVERYWHERE
-async def test_a_policy_that_is_wrong_ends_the_run_everywhere(connection: Connection, generation: Generation) -> None:
-    async with client_over(connection, generation) as client:
+async def test_a_policy_that_is_wrong_ends_the_run_everywhere(connection: Connection, askback: Rehearsal) -> None:
+    async with client_over(connection, askback.mode) as client:
 
         def raises(ctx: RunContext[Any], question: Question) -> None:
             raise ValueError("oops")
@@ -155,14 +159,14 @@ async def test_a_policy_that_is_wrong_ends_the_run_everywhere(connection: Connec
         async with tools:
             with pytest.raises(PolicyError, match="raised ValueError: oops"):
                 await agent(tools).run("please")
-            alive = calls(("plain", {"order": "x"}))
+            alive = calls("plain", order="x")
             assert (await agent(tools, alive).run("please")).output == "plain x"
 
 
 @EVERYWHERE
-async def test_nobody_means_no_everywhere(connection: Connection, generation: Generation) -> None:
-    async with client_over(connection, generation) as client:
-        output = (await agent(ResolverToolset(client, policies=[Decline()])).run("please")).output
+async def test_nobody_means_no_everywhere(connection: Connection, askback: Rehearsal) -> None:
+    async with client_over(connection, askback.mode) as client:
+        output = (await askback.play(agent(ResolverToolset(client, policies=[Decline()])))).output
     assert output == "Resolver for parameter 'scope' could not resolve: elicitation was decline"
 
 
@@ -189,7 +193,7 @@ async def test_a_request_that_no_call_can_have_caused_is_refused() -> None:
     tools = ResolverToolset(fastmcp.Client(server, mode="legacy"), policies=[policy])
     refused = pytest.raises(MCPError, match="No call under way can have caused this request")
     async with tools, anyio.create_task_group() as group:
-        group.start_soon(agent(tools, calls(("refund", {"order": "0"}))).run, "please")
+        group.start_soon(agent(tools, calls("refund", order="0")).run, "please")
         await waiting[0].wait()
         # It is under way, but did not send this.
         with refused:
@@ -198,7 +202,7 @@ async def test_a_request_that_no_call_can_have_caused_is_refused() -> None:
     assert asked == []
 
 
-async def test_what_a_call_asks_after_its_end_is_nobody_elses(generation: Generation) -> None:
+async def test_what_a_call_asks_after_its_end_is_nobody_elses() -> None:
     server = fastmcp.FastMCP("late")
     late: list[Any] = []
     under_way, go = anyio.Event(), anyio.Event()
@@ -227,9 +231,8 @@ async def test_what_a_call_asks_after_its_end_is_nobody_elses(generation: Genera
     with anyio.fail_after(10):
         async with tools, anyio.create_task_group() as background:
             assert (await agent(tools).run("please")).output == "started"
-            assert (await agent(tools, calls(("slow", {"order": "x"}))).run("please")).output == "done"
+            assert (await agent(tools, calls("slow", order="x")).run("please")).output == "done"
     assert late == ["No call under way can have caused this request"]
-    del generation
 
 
 async def test_the_applications_own_roots_need_no_call() -> None:
@@ -270,7 +273,8 @@ def test_what_fails_outside_a_run_ends_none() -> None:
     assert Call("refund", {}, None).failed(error) is error
 
 
-async def test_a_call_cannot_ask_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.askback("2025-11-25")
+async def test_a_call_cannot_ask_without_end(askback: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("askback.toolsets.sessions.MOST_QUESTIONS", 2)
     server = fastmcp.FastMCP("greedy")
 
@@ -280,16 +284,14 @@ async def test_a_call_cannot_ask_without_end(monkeypatch: pytest.MonkeyPatch) ->
             await ctx.elicit("Again?", bool)
         return "never"
 
-    tools = ResolverToolset(fastmcp.Client(server, mode="legacy"), policies=[Accept({"value": True})], max_rounds=2)
-    assert "The call has asked too many questions" in (await agent(tools).run("please")).output
+    run = await askback.play(agent(ResolverToolset(server, policies=[Accept({"value": True})], max_rounds=2)))
+    assert "The call has asked too many questions" in run.output
 
 
 @EVERYWHERE
-async def test_a_policy_that_is_cancelled_ends_its_own_run_alone(
-    connection: Connection, generation: Generation
-) -> None:
+async def test_a_policy_that_is_cancelled_ends_its_own_run_alone(connection: Connection, askback: Rehearsal) -> None:
     outcomes: dict[str, Any] = {}
-    async with client_over(connection, generation) as client:
+    async with client_over(connection, askback.mode) as client:
 
         async def waits(ctx: RunContext[str], question: Question) -> Accept:
             if ctx.deps == "bad":
@@ -316,7 +318,8 @@ async def test_a_policy_that_is_cancelled_ends_its_own_run_alone(
     }
 
 
-async def test_a_server_that_goes_on_after_a_policy_failed_is_left_alone(generation: Generation) -> None:
+@pytest.mark.askback("2025-11-25")
+async def test_a_server_that_goes_on_after_a_policy_failed_is_left_alone(askback: Rehearsal) -> None:
     server = fastmcp.FastMCP("stubborn")
 
     @server.tool
@@ -331,7 +334,5 @@ async def test_a_server_that_goes_on_after_a_policy_failed_is_left_alone(generat
     def raises(ctx: RunContext[Any], question: Question) -> Decline:
         raise ValueError("oops")
 
-    tools = ResolverToolset(fastmcp.Client(server, mode="legacy"), policies=[raises])
     with anyio.fail_after(10), pytest.raises(UserError, match="raised ValueError: oops"):
-        await agent(tools).run("please")
-    del generation
+        await askback.play(agent(ResolverToolset(server, policies=[raises])))

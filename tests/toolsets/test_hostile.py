@@ -18,11 +18,10 @@ from mcp_types import (
     TextContent,
     ToolResultContent,
 )
-from pydantic_ai import RunContext
 
-from askback.agents import Accept, AnswerRecord, Question
+from askback.agents import Accept, Question
+from askback.testing import Generation, Rehearsal
 from tests.agency import agent, toolset
-from tests.conversation import Generation
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -38,7 +37,7 @@ def asking(generation: Generation, message: str, schema: Any) -> fastmcp.FastMCP
     @server.tool
     async def refund(order: str, ctx: fastmcp.Context) -> Any:
         params = ElicitRequestFormParams(message=message, requested_schema=schema)
-        if generation == "legacy":
+        if generation == "2025-11-25":
             return (await ctx.session.elicit_form(message, schema, related_request_id=ctx.request_id)).action
         if ctx.input_responses is None:
             return InputRequiredResult(input_requests={"x": ElicitRequest(params=params)})
@@ -67,40 +66,34 @@ OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
     ],
 )
 async def test_an_unusable_question_is_declined_without_asking_anybody(
-    generation: Generation, message: str, schema: Any
+    askback: Rehearsal, message: str, schema: Any
 ) -> None:
-    asked: list[Question] = []
-    records: list[AnswerRecord] = []
+    def nobody(ctx: None, question: Question) -> Accept:
+        raise AssertionError("somebody was asked")
 
-    def policy(ctx: RunContext[Any], question: Question) -> Accept:
-        asked.append(question)
-        return Accept({})
-
-    tools = toolset(generation, asking(generation, message, schema), policies=[policy], on_answer=records.append)
-    assert (await agent(tools).run("please")).output == "decline"
-    assert asked == []
-    assert [record.policy for record in records] == ["(unusable question)"]
+    server = asking(askback.generation, message, schema)
+    run = await askback.play(agent(toolset()), server=server, answers=nobody)
+    assert run.output == "decline"
+    assert [record.policy for record in run.answers] == ["(unusable question)"]
 
 
-async def test_a_server_that_never_stops_asking_is_given_up() -> None:
+@pytest.mark.askback("2026-07-28")
+async def test_a_server_that_never_stops_asking_is_given_up(askback: Rehearsal) -> None:
     server = fastmcp.FastMCP("endless")
-    asked: list[str] = []
 
     @server.tool
-    async def refund(order: str) -> Any:
-        params = ElicitRequestFormParams(message=f"{len(asked)}?", requested_schema=OBJECT)
-        return InputRequiredResult(input_requests={"x": ElicitRequest(params=params)}, request_state="s")
+    async def refund(order: str, ctx: fastmcp.Context) -> Any:
+        number = int(ctx.request_state or "0")
+        params = ElicitRequestFormParams(message=f"{number}?", requested_schema=OBJECT)
+        return InputRequiredResult(input_requests={"x": ElicitRequest(params=params)}, request_state=f"{number + 1}")
 
-    def policy(ctx: RunContext[Any], question: Question) -> Accept:
-        asked.append(question.message)
-        return Accept({})
-
-    output = (await agent(toolset("auto", server, policies=[policy])).run("please")).output
-    assert "asked for more than 10 rounds" in output
-    assert len(asked) == 10
+    run = await askback.play(agent(toolset(policies=[Accept({})])), server=server)
+    assert "asked for more than 10 rounds" in run.output
+    assert [record.question.message for record in run.answers] == [f"{number}?" for number in range(10)]
 
 
-async def test_too_many_questions_at_once_are_refused() -> None:
+@pytest.mark.askback("2026-07-28")
+async def test_too_many_questions_at_once_are_refused(askback: Rehearsal) -> None:
     server = fastmcp.FastMCP("many")
 
     @server.tool
@@ -108,11 +101,12 @@ async def test_too_many_questions_at_once_are_refused() -> None:
         params = ElicitRequestFormParams(message="?", requested_schema=OBJECT)
         return InputRequiredResult(input_requests={f"{n}": ElicitRequest(params=params) for n in range(101)})
 
-    output = (await agent(toolset("auto", server, policies=[Accept({})])).run("please")).output
-    assert "asked 101 questions at once; more than 100 are refused" in output
+    run = await askback.play(agent(toolset(policies=[Accept({})])), server=server)
+    assert "asked 101 questions at once; more than 100 are refused" in run.output
 
 
-async def test_a_server_that_asks_for_patience_gets_it() -> None:
+@pytest.mark.askback("2026-07-28")
+async def test_a_server_that_asks_for_patience_gets_it(askback: Rehearsal) -> None:
     server = fastmcp.FastMCP("slow")
 
     @server.tool
@@ -121,7 +115,8 @@ async def test_a_server_that_asks_for_patience_gets_it() -> None:
         return InputRequiredResult(request_state=f"{count + 1}") if count < 2 else "done"
 
     with anyio.fail_after(10):
-        assert (await agent(toolset("auto", server, policies=[Accept({})])).run("please")).output == "done"
+        run = await askback.play(agent(toolset(policies=[Accept({})])), server=server)
+    assert run.output == "done"
 
 
 RAW = """
@@ -143,7 +138,7 @@ async def test_a_kind_of_question_that_nobody_knows_is_refused() -> None:
     """No server of a library sends one, so this one is written by hand."""
     transport = StdioTransport(sys.executable, ["-c", RAW], keep_alive=False)
     with anyio.fail_after(30):
-        output = (await agent(toolset("auto", transport, policies=[Accept({})])).run("please")).output
+        output = (await agent(toolset(transport, policies=[Accept({})])).run("please")).output
     assert output == "The server's response to 'refund' is not one of the protocol's"
 
 
@@ -166,14 +161,14 @@ BAD_SAMPLES = [
 
 @pytest.mark.parametrize(("messages", "reason"), BAD_SAMPLES)
 async def test_a_sample_that_cannot_be_made_fails_the_call_in_words(
-    generation: Generation, messages: Any, reason: str
+    askback: Rehearsal, messages: Any, reason: str
 ) -> None:
     server = fastmcp.FastMCP("samples")
 
     @server.tool
     async def refund(order: str, ctx: fastmcp.Context) -> Any:
         request = CreateMessageRequest(params=CreateMessageRequestParams(messages=messages, max_tokens=5))
-        if generation == "auto":
+        if askback.generation == "2026-07-28":
             return InputRequiredResult(input_requests={"x": request})
         from mcp.shared.message import ServerMessageMetadata
         from mcp_types import CreateMessageResult
@@ -184,5 +179,5 @@ async def test_a_sample_that_cannot_be_made_fails_the_call_in_words(
             )
         )
 
-    output = (await agent(toolset(generation, server, sampling_from="run")).run("please")).output
-    assert reason in output
+    run = await askback.play(agent(toolset(sampling_from="run")), server=server)
+    assert reason in run.output

@@ -21,6 +21,7 @@ from askback import Elicit, Resolve
 from askback.agents import (
     Accept,
     AnswerRecord,
+    Answers,
     Cancel,
     Decline,
     Defer,
@@ -32,8 +33,8 @@ from askback.agents import (
     when,
 )
 from askback.integration import FastMCP
-from tests.agency import Script, toolset
-from tests.conversation import Generation
+from askback.testing import Generation, Rehearsal, ScriptedModel, calls
+from tests.agency import toolset
 from tests.stopping import Name, Sure, desk, loaded, stoppable, stored
 
 KEY = "k" * 32
@@ -55,19 +56,19 @@ async def go_on(agent: Agent[Any, Any], messages: list[Any], results: DeferredTo
 
 
 async def test_a_run_stops_and_goes_on_with_another_toolset_and_replica() -> None:
-    messages, requests = await stop(stoppable(toolset("auto", desk(KEY), policies=[Defer()])))
+    messages, requests = await stop(stoppable(toolset(desk(KEY), policies=[Defer()])))
     (pending,) = pending_questions(requests)
     assert pending.question.asks(Sure)
     assert (pending.question.server, pending.question.tool) == ("desk", "refund")
     assert PendingQuestion.from_json(pending.to_json()) == pending
 
-    elsewhere = stoppable(toolset("auto", desk(KEY), policies=[Defer()]))
+    elsewhere = stoppable(toolset(desk(KEY), policies=[Defer()]))
     again = await go_on(elsewhere, messages, resume_with(requests, {pending.id: Accept({"ok": True})}))
     messages, requests = loaded(stored(again))
     (pending,) = pending_questions(requests)
     assert (pending.question.asks(Name), pending.question.round) == (True, 2)
 
-    third = stoppable(toolset("auto", desk(KEY), policies=[Defer()]))
+    third = stoppable(toolset(desk(KEY), policies=[Defer()]))
     done = await go_on(third, messages, resume_with(requests, {pending.id: Accept(Name(name="Ada"))}))
     assert done.output == "refunded ORD-1 for Ada (True)"
 
@@ -77,41 +78,42 @@ async def test_a_server_that_has_forgotten_is_called_from_the_start(lost: str) -
     ttl = 0.05 if lost == "expired" else 600
     server = desk(KEY, ttl)
     messages, requests = await stop(
-        stoppable(toolset("auto", server, policies=[when(Accept({"ok": True}), schema=Sure), Defer()]))
+        stoppable(toolset(server, policies=[when(Accept({"ok": True}), schema=Sure), Defer()]))
     )
     (pending,) = pending_questions(requests)
     assert pending.question.asks(Name)
     await anyio.sleep(0.1)
-    nobody = Script({})
+    asked: list[AnswerRecord] = []
     another = server if lost == "expired" else desk("z" * 32)
-    agent = stoppable(toolset("auto", another, policies=[nobody]))
+    agent = stoppable(toolset(another, policies=[Decline()], on_answer=asked.append))
     done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept(Name(name="Ada"))}))
     assert done.output == "refunded ORD-1 for Ada (True)"
-    assert nobody.asked == []
+    assert asked == []
 
 
 async def test_a_reworded_question_is_asked_again_and_no_other() -> None:
     policies = [when(Accept({"ok": True}), schema=Sure), Defer()]
-    messages, requests = await stop(stoppable(toolset("auto", desk(KEY), policies=policies)))
+    messages, requests = await stop(stoppable(toolset(desk(KEY), policies=policies)))
     (pending,) = pending_questions(requests)
-    person = Script({"Certain": Accept({"ok": False})})
-    agent = stoppable(toolset("auto", desk("z" * 32, wording="Certain"), policies=[person]))
+    asked: list[AnswerRecord] = []
+    person = Answers({"Certain": {"ok": False}})
+    agent = stoppable(toolset(desk("z" * 32, wording="Certain"), policies=[person], on_answer=asked.append))
     done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept(Name(name="Ada"))}))
     assert done.output == "refunded ORD-1 for Ada (False)"
-    assert [question.message for question in person.asked] == ["Certain about ORD-1?"]
+    assert [record.question.message for record in asked] == ["Certain about ORD-1?"]
 
 
-async def test_a_live_run_outlives_the_servers_state_too() -> None:
+@pytest.mark.askback("2026-07-28")
+async def test_a_live_run_outlives_the_servers_state_too(askback: Rehearsal) -> None:
     async def slow(ctx: Any, question: Question) -> Accept:
         if question.asks(Name):
             await anyio.sleep(0.1)
             return Accept({"name": "Ada"})
         return Accept({"ok": True})
 
-    asked: list[AnswerRecord] = []
-    tools = toolset("auto", desk(KEY, 0.05), policies=[slow], on_answer=asked.append)
-    assert (await stoppable(tools).run("please")).output == "refunded ORD-1 for Ada (True)"
-    assert len(asked) == 2
+    run = await askback.play(stoppable(toolset(desk(KEY, 0.05), policies=[slow])))
+    assert run.output == "refunded ORD-1 for Ada (True)"
+    assert len(run.answers) == 2
 
 
 def three_questions() -> FastMCP[Any]:
@@ -137,8 +139,10 @@ def three_questions() -> FastMCP[Any]:
 
 async def test_what_policies_answered_is_kept_and_partial_answers_too() -> None:
     server = three_questions()
-    policy = Script({"One?": Accept({"name": "first"}), "": Defer()})
-    agent = stoppable(toolset("auto", server, policies=[policy]))
+    asked: list[AnswerRecord] = []
+    agent = stoppable(
+        toolset(server, policies=[Answers({"One": {"name": "first"}, "": Defer()})], on_answer=asked.append)
+    )
     messages, requests = await stop(agent)
     pending = by_message(requests)
     assert set(pending) == {"Two?", "Three?"}
@@ -151,34 +155,32 @@ async def test_what_policies_answered_is_kept_and_partial_answers_too() -> None:
     assert set(by_message(requests)) == {"Three?"}
     done = await go_on(agent, messages, resume_with(requests, {pending["Three?"].id: Accept({"name": "third"})}))
     assert done.output == "ORD-1: first second third"
-    assert len(policy.asked) == 3
+    assert [record.policy for record in asked] == ["Answers"] * 3
 
 
 @pytest.mark.parametrize(("answer", "action"), [(Decline(), "decline"), (Cancel(), "cancel")])
-async def test_declining_is_an_answer(answer: Any, action: str) -> None:
-    agent = stoppable(toolset("auto", desk(), policies=[Defer()]))
-    messages, requests = await stop(agent)
-    (pending,) = pending_questions(requests)
-    done = await go_on(agent, messages, resume_with(requests, {pending.id: answer}))
+async def test_declining_is_an_answer(askback: Rehearsal, answer: Any, action: str) -> None:
+    run = await askback.play(stoppable(toolset(desk(), policies=[Defer()], restartable=True)))
+    done = await run.resume({"Sure about ORD-1": answer})
     assert done.output == f"Resolver for parameter 'sure' could not resolve: elicitation was {action}"
 
 
 async def test_a_bare_approval_leaves_the_questions_pending_and_a_denial_abandons_the_call() -> None:
-    calls: list[str] = []
+    called: list[str] = []
 
     async def hook(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
-        calls.append(name)
+        called.append(name)
         return await call_tool(name, args)
 
-    agent = stoppable(toolset("auto", desk(), policies=[Defer()], process_tool_call=hook))
+    agent = stoppable(toolset(desk(), policies=[Defer()], process_tool_call=hook))
     messages, requests = await stop(agent)
     (pending,) = pending_questions(requests)
     approved = await go_on(agent, messages, DeferredToolResults(approvals={pending.tool_call_id: True}))
     assert set(by_message(approved.output)) == {"Sure about ORD-1?"}
-    assert len(calls) == 2
+    assert len(called) == 2
     denial = DeferredToolResults(approvals={pending.tool_call_id: ToolDenied("Not today")})
     assert (await go_on(agent, messages, denial)).output == "Not today"
-    assert len(calls) == 2
+    assert len(called) == 2
 
 
 async def test_several_calls_servers_and_approvals_of_the_application_stop_at_once() -> None:
@@ -187,13 +189,17 @@ async def test_several_calls_servers_and_approvals_of_the_application_stop_at_on
 
     from pydantic_ai import Tool
 
-    desks = [toolset("auto", desk(KEY), id=name, policies=[Defer()]).prefixed(name) for name in ("a", "b")]
+    desks = [toolset(desk(KEY), id=name, policies=[Defer()]).prefixed(name) for name in ("a", "b")]
     agent = stoppable(
         desks,
-        ("a_refund", {"order": "1"}),
-        ("b_refund", {"order": "2"}),
-        ("a_refund", {"order": "3"}),
-        ("transfer", {"cents": 5}),
+        ScriptedModel(
+            [
+                ToolCallPart("a_refund", {"order": "1"}),
+                ToolCallPart("b_refund", {"order": "2"}),
+                ToolCallPart("a_refund", {"order": "3"}),
+                ToolCallPart("transfer", {"cents": 5}),
+            ]
+        ),
         tools=[Tool(transfer, requires_approval=True)],
     )
     messages, requests = await stop(agent)
@@ -216,20 +222,20 @@ async def test_several_calls_servers_and_approvals_of_the_application_stop_at_on
     assert done.output == f"{refunds} | sent 5"
 
 
-async def test_a_hook_that_catches_everything_does_not_swallow_a_stop(generation: Generation) -> None:
+async def test_a_hook_that_catches_everything_does_not_swallow_a_stop(askback: Rehearsal) -> None:
     async def hook(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
         try:
             return await call_tool(name, args)
         except BaseException:
             return "swallowed"
 
-    agent = stoppable(toolset(generation, desk(), policies=[Defer()], process_tool_call=hook, restartable=True))
-    _, requests = await stop(agent)
-    assert set(by_message(requests)) == {"Sure about ORD-1?"}
+    tools = toolset(desk(), policies=[Defer()], process_tool_call=hook, restartable=True)
+    run = await askback.play(stoppable(tools))
+    assert [pending.question.message for pending in run.pending] == ["Sure about ORD-1?"]
 
 
 async def test_streams_iter_and_capabilities_see_the_stop() -> None:
-    tools = toolset("auto", desk(), policies=[Defer()])
+    tools = toolset(desk(), policies=[Defer()])
     agent = stoppable(tools)
     async with agent.iter("please") as run:
         async for _ in run:
@@ -254,7 +260,7 @@ async def test_streams_iter_and_capabilities_see_the_stop() -> None:
 
 
 async def test_answers_are_checked_when_they_are_given() -> None:
-    _, requests = await stop(stoppable(toolset("auto", desk(), policies=[Defer()])))
+    _, requests = await stop(stoppable(toolset(desk(), policies=[Defer()])))
     (pending,) = pending_questions(requests)
     with pytest.raises(ValueError, match=r"does not fit the question 'Sure about ORD-1\?': ok: 'yes' is not of type"):
         resume_with(requests, {pending.id: Accept({"ok": "yes"})})
@@ -277,7 +283,7 @@ async def test_an_address_can_wait_too() -> None:
             return InputRequiredResult(input_requests={"pay": ElicitRequest(params=params)})
         return ctx.input_responses["pay"].action  # pyright: ignore
 
-    agent = stoppable(toolset("auto", server, policies=[Defer()]))
+    agent = stoppable(toolset(server, policies=[Defer()]))
     messages, requests = await stop(agent)
     (pending,) = pending_questions(requests)
     assert pending.question.url == "https://example.com/pay"
@@ -303,7 +309,7 @@ async def test_an_address_can_wait_too() -> None:
     ],
 )
 async def test_what_cannot_be_read_is_a_clear_error(damage: Any, reason: str) -> None:
-    agent = stoppable(toolset("auto", desk(), policies=[Defer()]))
+    agent = stoppable(toolset(desk(), policies=[Defer()]))
     messages, requests = await stop(agent)
     (call,) = requests.approvals
     requests.metadata[call.tool_call_id] = {"askback": damage(requests.metadata[call.tool_call_id]["askback"])}
@@ -315,7 +321,7 @@ async def test_what_cannot_be_read_is_a_clear_error(damage: Any, reason: str) ->
 
 
 async def test_answers_for_another_call_are_refused() -> None:
-    agent = stoppable(toolset("auto", desk(KEY), policies=[Defer()]))
+    agent = stoppable(toolset(desk(KEY), policies=[Defer()]))
     messages, requests = await stop(agent)
     (pending,) = pending_questions(requests)
     results = resume_with(requests, {pending.id: Accept({"ok": True})})
@@ -324,13 +330,13 @@ async def test_answers_for_another_call_are_refused() -> None:
     )
     with pytest.raises(UserError, match="the answers are not for this call"):
         await go_on(agent, messages, overridden)
-    elsewhere = stoppable(toolset("auto", desk(KEY), id="another", policies=[Defer()]))
+    elsewhere = stoppable(toolset(desk(KEY), id="another", policies=[Defer()]))
     with pytest.raises(UserError, match="was stopped by the toolset 'desk', and is resumed by 'another'"):
         await go_on(elsewhere, messages, results)
 
 
 async def test_a_call_that_has_gone_on_already_is_refused() -> None:
-    tools = toolset("auto", desk(KEY), policies=[Defer()])
+    tools = toolset(desk(KEY), policies=[Defer()])
     agent = stoppable(tools)
     messages, requests = await stop(agent)
     (pending,) = pending_questions(requests)
@@ -361,7 +367,7 @@ async def test_an_older_connection_starts_over_where_it_may() -> None:
     server = desk()
     policies = [when(Accept({"ok": True}), schema=Sure), Defer()]
     answered: list[AnswerRecord] = []
-    tools = toolset("legacy", server, policies=policies, restartable=True, on_answer=answered.append)
+    tools = toolset(server, mode="legacy", policies=policies, restartable=True, on_answer=answered.append)
     agent = stoppable(tools)
     messages, requests = await stop(agent)
     (pending,) = pending_questions(requests)
@@ -373,21 +379,24 @@ async def test_an_older_connection_starts_over_where_it_may() -> None:
     assert len(answered) == 2
 
 
-@pytest.mark.parametrize(("before", "after"), [("legacy", "auto"), ("auto", "legacy")])
+@pytest.mark.parametrize(("before", "after"), [("2025-11-25", "2026-07-28"), ("2026-07-28", "2025-11-25")])
 async def test_a_run_may_go_on_over_a_connection_of_the_other_generation(before: Generation, after: Generation) -> None:
     policies = [when(Accept({"ok": True}), schema=Sure), Defer()]
-    messages, requests = await stop(stoppable(toolset(before, desk(KEY), policies=policies, restartable=True)))
+    messages, requests = await stop(
+        stoppable(toolset(desk(KEY), mode=Rehearsal(before).mode, policies=policies, restartable=True))
+    )
     (pending,) = pending_questions(requests)
-    nobody = Script({})
-    agent = stoppable(toolset(after, desk(KEY), policies=[nobody]))
+    asked: list[AnswerRecord] = []
+    agent = stoppable(toolset(desk(KEY), mode=Rehearsal(after).mode, policies=[Decline()], on_answer=asked.append))
     done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept({"name": "Ada"})}))
     assert done.output == "refunded ORD-1 for Ada (True)"
-    assert nobody.asked == []
+    assert asked == []
 
 
-async def test_an_older_connection_says_what_to_set() -> None:
+@pytest.mark.askback("2025-11-25")
+async def test_an_older_connection_says_what_to_set(askback: Rehearsal) -> None:
     with pytest.raises(UserError, match="pass `restartable=True` to the toolset"):
-        await stoppable(toolset("legacy", desk(), policies=[Defer()])).run("please")
+        await askback.play(stoppable(toolset(desk(), policies=[Defer()])))
 
 
 async def test_a_server_that_does_not_withdraw_its_question_gets_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,7 +413,7 @@ async def test_a_server_that_does_not_withdraw_its_question_gets_an_error(monkey
                 errors.append(str(error))
         return "went on"
 
-    tools = toolset("legacy", server, policies=[Defer()], restartable=True)
+    tools = toolset(server, mode="legacy", policies=[Defer()], restartable=True)
     async with tools:
         await stop(stoppable(tools))
         with anyio.fail_after(5):
@@ -413,7 +422,8 @@ async def test_a_server_that_does_not_withdraw_its_question_gets_an_error(monkey
     assert errors == ["The call that caused this was given up"]
 
 
-async def test_background_tasks_cannot_be_stopped() -> None:
+@pytest.mark.askback("2026-07-28")
+async def test_background_tasks_cannot_be_stopped(askback: Rehearsal) -> None:
     server = FastMCP("tasks")
     server.add_extension(TasksExtension())
 
@@ -425,7 +435,7 @@ async def test_background_tasks_cannot_be_stopped() -> None:
         return "never"
 
     with pytest.raises(UserError, match="a background task does not end"):
-        await stoppable(toolset("auto", server, policies=[Defer()])).run("please")
+        await askback.play(stoppable(toolset(policies=[Defer()])), server=server)
 
 
 async def test_run_until_done_goes_through_any_number_of_stops() -> None:
@@ -435,7 +445,7 @@ async def test_run_until_done_goes_through_any_number_of_stops() -> None:
         asked.append(pending.question.message)
         return Accept({"ok": True} if pending.question.asks(Sure) else {"name": "Ada"})
 
-    agent = stoppable(toolset("auto", desk(), policies=[Defer()]))
+    agent = stoppable(toolset(desk(), policies=[Defer()]))
     assert (await run_until_done(agent, "please", ask=ask)).output == "refunded ORD-1 for Ada (True)"
     assert asked == ["Sure about ORD-1?", "Whose?"]
     declined = await run_until_done(agent, "please", ask=lambda pending: Decline())
@@ -448,7 +458,7 @@ async def test_run_until_done_needs_somebody_for_the_rest() -> None:
     def transfer() -> str:
         return "sent"
 
-    agent = stoppable([], ("transfer", {}), tools=[Tool(transfer, requires_approval=True)])
+    agent = stoppable([], calls("transfer"), tools=[Tool(transfer, requires_approval=True)])
     with pytest.raises(UserError, match="pass `others`"):
         await run_until_done(agent, "please", ask=lambda pending: Decline())
 
@@ -459,9 +469,8 @@ async def test_run_until_done_needs_somebody_for_the_rest() -> None:
         done = await run_until_done(agent, "please", ask=lambda pending: Decline(), others=others)
         assert done.output == "sent"
     both = stoppable(
-        toolset("auto", desk(), policies=[Defer()]),
-        ("transfer", {}),
-        ("refund", {"order": "1"}),
+        toolset(desk(), policies=[Defer()]),
+        ScriptedModel([ToolCallPart("transfer", {}), ToolCallPart("refund", {"order": "1"})]),
         tools=[Tool(transfer, requires_approval=True)],
     )
     done = await run_until_done(both, "please", ask=lambda pending: Decline(), others=approves)
@@ -514,7 +523,7 @@ async def test_sampling_answered_before_a_stop_is_kept(tools: list[str]) -> None
         sampled.append(1)
         return "test"
 
-    answering = toolset("auto", server, policies=[Defer()], sampling_from=choose, roots_from=lambda ctx: ["/a"])
+    answering = toolset(server, policies=[Defer()], sampling_from=choose, roots_from=lambda ctx: ["/a"])
     agent = stoppable(answering)
     messages, requests = await stop(agent)
     (pending,) = pending_questions(requests)
@@ -528,7 +537,7 @@ async def test_what_is_stored_is_small_and_holds_no_secret() -> None:
         return await call_tool(name, {"order": f"{args['order']} sk-SECRET {'x' * 10_000}"})
 
     server = three_questions()
-    agent = stoppable(toolset("auto", server, policies=[Defer()], process_tool_call=hook))
+    agent = stoppable(toolset(server, policies=[Defer()], process_tool_call=hook))
     result = await agent.run("please")
     assert "sk-SECRET" not in stored(result)
     messages, requests = loaded(stored(result))
@@ -565,7 +574,7 @@ async def test_questions_of_the_same_wording_keep_their_own_answers() -> None:
     ) -> str:
         return f"from {x.name} to {y.name}"
 
-    agent = stoppable(toolset("auto", server, policies=[Defer()]))
+    agent = stoppable(toolset(server, policies=[Defer()]))
     messages, requests = await stop(agent)
     one, two = pending_questions(requests)
     partial = await go_on(agent, messages, resume_with(requests, {one.id: Accept({"name": "Ada"})}))
@@ -598,7 +607,7 @@ async def test_a_question_asked_again_is_asked_again() -> None:
         return InputRequiredResult(input_requests={"pin": ElicitRequest(params=form)}, request_state="s")
 
     guesses = iter(["1", "42"])
-    agent = stoppable(toolset("auto", server, policies=[Defer()]))
+    agent = stoppable(toolset(server, policies=[Defer()]))
     done = await run_until_done(agent, "please", ask=lambda pending: Accept({"pin": next(guesses)}))
     assert done.output == "right"
 
@@ -614,12 +623,12 @@ async def test_an_older_connection_gives_each_answer_once() -> None:
         return " ".join(got)
 
     names = iter(["a", "b", "c"])
-    agent = stoppable(toolset("legacy", server, policies=[Defer()], restartable=True))
+    agent = stoppable(toolset(server, mode="legacy", policies=[Defer()], restartable=True))
     done = await run_until_done(agent, "please", ask=lambda pending: Accept({"name": next(names)}))
     assert done.output == "a b c"
 
 
-async def test_nothing_is_sent_in_the_name_of_a_run_that_stops(generation: Generation) -> None:
+async def test_nothing_is_sent_in_the_name_of_a_run_that_stops(askback: Rehearsal) -> None:
     bodies: list[str] = []
     server = desk()
 
@@ -634,7 +643,9 @@ async def test_nothing_is_sent_in_the_name_of_a_run_that_stops(generation: Gener
         except BaseException:
             return await call_tool("other", args)
 
-    await stop(stoppable(toolset(generation, server, policies=[Defer()], process_tool_call=hook, restartable=True)))
+    tools = toolset(server, policies=[Defer()], process_tool_call=hook, restartable=True)
+    run = await askback.play(stoppable(tools))
+    assert len(run.pending) == 1
     assert bodies == []
 
 
@@ -647,7 +658,7 @@ async def test_a_hook_may_call_another_tool_first() -> None:
         return await call_tool(name, args)
 
     agent = stoppable(
-        toolset("auto", server, policies=[when(Accept({"ok": True}), schema=Sure), Defer()], process_tool_call=hook)
+        toolset(server, policies=[when(Accept({"ok": True}), schema=Sure), Defer()], process_tool_call=hook)
     )
     done = await run_until_done(agent, "please", ask=lambda pending: Accept({"name": "Ada"}))
     assert done.output == "refunded ORD-1 for Ada (True)"
@@ -655,32 +666,33 @@ async def test_a_hook_may_call_another_tool_first() -> None:
     async def forgets(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
         return await call_tool("check", args)
 
-    messages, requests = await stop(stoppable(toolset("auto", server, policies=[Defer()])))
+    messages, requests = await stop(stoppable(toolset(server, policies=[Defer()])))
     (pending,) = pending_questions(requests)
-    forgetful = stoppable(toolset("auto", server, policies=[Defer()], process_tool_call=forgets))
+    forgetful = stoppable(toolset(server, policies=[Defer()], process_tool_call=forgets))
     with pytest.raises(UserError, match="'refund' was stopped, and was not called when the run went on"):
         await go_on(forgetful, messages, resume_with(requests, {pending.id: Accept({"ok": True})}))
 
 
 async def test_starting_over_takes_as_many_rounds_again() -> None:
     policies = [when(Accept({"ok": True}), schema=Sure), Defer()]
-    messages, requests = await stop(stoppable(toolset("auto", desk(KEY), policies=policies, max_rounds=2)))
+    messages, requests = await stop(stoppable(toolset(desk(KEY), policies=policies, max_rounds=2)))
     (pending,) = pending_questions(requests)
-    agent = stoppable(toolset("auto", desk("z" * 32), policies=[Decline()], max_rounds=2))
+    agent = stoppable(toolset(desk("z" * 32), policies=[Decline()], max_rounds=2))
     done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept({"name": "Ada"})}))
     assert done.output == "refunded ORD-1 for Ada (True)"
 
 
-async def test_a_server_that_always_forgets_is_given_up() -> None:
-    server = desk(KEY, 1e-9)
-    agent = stoppable(toolset("auto", server, policies=[when(Accept({"ok": True}), schema=Sure)], max_rounds=2))
-    assert "Invalid or expired requestState" in (await agent.run("please")).output
+@pytest.mark.askback("2026-07-28")
+async def test_a_server_that_always_forgets_is_given_up(askback: Rehearsal) -> None:
+    agent = stoppable(toolset(policies=[when(Accept({"ok": True}), schema=Sure)], max_rounds=2))
+    run = await askback.play(agent, server=desk(KEY, 1e-9))
+    assert "Invalid or expired requestState" in run.output
 
 
 async def test_a_late_answer_to_an_old_wording_is_for_no_question() -> None:
-    messages, requests = await stop(stoppable(toolset("auto", desk(KEY), policies=[Defer()])))
+    messages, requests = await stop(stoppable(toolset(desk(KEY), policies=[Defer()])))
     (old,) = pending_questions(requests)
-    reworded = stoppable(toolset("auto", desk("z" * 32, wording="Certain"), policies=[Defer()]))
+    reworded = stoppable(toolset(desk("z" * 32, wording="Certain"), policies=[Defer()]))
     again = await go_on(reworded, messages, resume_with(requests, {old.id: Accept({"ok": True})}))
     (new,) = pending_questions(again.output)
     assert (new.question.message, new.id == old.id) == ("Certain about ORD-1?", False)
@@ -688,26 +700,26 @@ async def test_a_late_answer_to_an_old_wording_is_for_no_question() -> None:
         resume_with(again.output, {old.id: Accept({"ok": True})})
 
 
-async def test_a_toolset_without_an_id_cannot_stop(generation: Generation) -> None:
+async def test_a_toolset_without_an_id_cannot_stop(askback: Rehearsal) -> None:
     with pytest.raises(UserError, match="has no `id` to be recognised by"):
-        await stoppable(toolset(generation, desk(), id=None, policies=[Defer()], restartable=True)).run("please")
+        await askback.play(stoppable(toolset(desk(), id=None, policies=[Defer()], restartable=True)))
 
 
-async def test_only_people_can_be_waited_for(generation: Generation) -> None:
+async def test_only_people_can_be_waited_for(askback: Rehearsal) -> None:
     from tests.agency import desk as everything
 
     def defers(ctx: Any, question: Question) -> Defer:
         return Defer()
 
-    tools = toolset(generation, everything, policies=[defers], sampling_from="test")
+    tools = toolset(everything, policies=[defers], sampling_from="test")
     with pytest.raises(UserError, match="deferred a sampling request, which cannot wait"):
-        await stoppable(tools, ("judge", {"order": "x"})).run("please")
+        await askback.play(stoppable(tools), calls("judge", order="x"))
 
 
 async def test_a_tool_call_id_may_come_again_in_a_later_turn() -> None:
     from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart, UserPromptPart
 
-    agent = stoppable(toolset("auto", desk(KEY), policies=[Defer()]))
+    agent = stoppable(toolset(desk(KEY), policies=[Defer()]))
     messages, requests = await stop(agent)
     (pending,) = pending_questions(requests)
     before = [
@@ -728,7 +740,7 @@ async def test_an_engine_that_carries_only_some_of_the_run_is_enough() -> None:
             carried = DurableRunContext(deps=ctx.deps, **DurableRunContext.serialize_run_context(ctx))
             return await super().call_tool(name, tool_args, carried, tool)
 
-    agent = stoppable(Unit(toolset("auto", desk(KEY), policies=[Defer()])))
+    agent = stoppable(Unit(toolset(desk(KEY), policies=[Defer()])))
     done = await run_until_done(
         agent, "please", ask=lambda pending: Accept({"ok": True} if pending.question.asks(Sure) else {"name": "Ada"})
     )

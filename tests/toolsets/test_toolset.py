@@ -23,12 +23,12 @@ from pydantic_ai.toolsets import PrefixedToolset
 from askback import Elicit, Resolve
 from askback.agents import Accept, Decline, PolicyError, Question
 from askback.integration import FastMCP
+from askback.testing import Rehearsal, calls
 from askback.toolsets import ResolverToolset, load_resolver_toolsets
 from askback.toolsets.toolset import StockOptions
-from tests.agency import Scope, Script, agent, ask_scope, calls, desk, toolset
-from tests.conversation import Generation
+from tests.agency import Scope, Script, agent, ask_scope, desk, toolset
 
-YES = Script({"Refund all": Accept({"full": True})})
+YES = Accept({"full": True})
 
 
 def test_it_takes_whatever_the_stock_toolset_takes() -> None:
@@ -77,11 +77,11 @@ async def test_a_connected_client_is_refused() -> None:
             ResolverToolset(client, policies=[Decline()])
 
 
-async def test_a_prebuilt_client_keeps_its_mode_and_transport(generation: Generation) -> None:
-    client = fastmcp.Client(desk, mode=generation, timeout=7)
+async def test_a_prebuilt_client_keeps_its_mode_and_transport(askback: Rehearsal) -> None:
+    client = fastmcp.Client(desk, mode=askback.mode, timeout=7)
     tools = ResolverToolset(client, policies=[YES])
     assert tools.client is client
-    assert client.mode == generation
+    assert client.mode == askback.mode
     assert client.transport.server is desk
     assert repr(client.transport) == repr(FastMCPTransport(desk))
     assert client.transport.get_session_id() is None
@@ -108,7 +108,7 @@ def test_a_toolset_without_an_id_takes_the_host_of_its_address() -> None:
     assert ResolverToolset("http://example.com/mcp", headers={"a": "b"}).client.transport.headers == {"a": "b"}
 
 
-async def test_headers_of_the_run_make_a_connection_of_its_own(generation: Generation, monkeypatch: Any) -> None:
+async def test_headers_of_the_run_make_a_connection_of_its_own(askback: Rehearsal, monkeypatch: Any) -> None:
     server = FastMCP("headers")
 
     async def ask_for(ctx: fastmcp.Context) -> Elicit[Scope]:
@@ -134,7 +134,7 @@ async def test_headers_of_the_run_make_a_connection_of_its_own(generation: Gener
         )
         for name in ("ada", "bob"):
             running = agent(tools, deps_type=str)
-            if generation == "legacy":
+            if askback.generation == "2025-11-25":
                 monkeypatch.setattr(fastmcp.Client, "mode", "legacy", raising=False)
             assert (await running.run("please", deps=name)).output == f"{name}?"
 
@@ -147,27 +147,27 @@ def _bound_to(factory: Any, init: Any) -> Any:
     return bound
 
 
-async def test_hooks_prefixes_and_capabilities_stay(generation: Generation) -> None:
+async def test_hooks_prefixes_and_capabilities_stay(askback: Rehearsal) -> None:
     hooked: list[str] = []
 
     async def hook(ctx: Any, call_tool: Any, name: str, args: dict[str, Any]) -> Any:
         hooked.append(name)
         return await call_tool(name, {"order": "hooked"}, metadata={"a": 1})
 
-    policy = Script({"Refund all": Accept({"full": True})})
-    tools = toolset(generation, policies=[policy], process_tool_call=hook)
-    prefixed = agent(tools.prefixed("shop"), calls(("shop_refund", {"order": "x"})))
-    assert (await prefixed.run("please")).output.startswith("refunded hooked")
+    tools = toolset(policies=[YES], process_tool_call=hook)
+    prefixed = await askback.play(agent(tools.prefixed("shop")), calls("shop_refund", order="x"))
+    assert prefixed.output.startswith("refunded hooked")
     assert hooked == ["refund"]
-    assert (policy.asked[0].tool, policy.asked[0].arguments) == ("refund", {"order": "hooked"})
+    (record,) = prefixed.answers
+    assert (record.question.tool, record.question.arguments) == ("refund", {"order": "hooked"})
 
-    tools = toolset(generation, policies=[policy], id="local")
-    by_capability = Agent(calls(("refund", {"order": "x"})), capabilities=[MCP("http://example.com/mcp", local=tools)])
+    tools = toolset(mode=askback.mode, policies=[YES], id="local")
+    by_capability = Agent(calls("refund", order="x"), capabilities=[MCP("http://example.com/mcp", local=tools)])
     assert (await by_capability.run("please")).output.startswith("refunded x")
 
 
 @pytest.mark.filterwarnings("ignore:The logging capability is deprecated")
-async def test_progress_logging_and_structured_results_stay(generation: Generation) -> None:
+async def test_progress_logging_and_structured_results_stay(askback: Rehearsal) -> None:
     server = FastMCP("talks")
     reported: list[float] = []
     logged: list[Any] = []
@@ -185,12 +185,12 @@ async def test_progress_logging_and_structured_results_stay(generation: Generati
         logged.append(message.data["msg"])
 
     tools = ResolverToolset(
-        server if generation == "auto" else _legacy(server),
+        server if askback.generation == "2026-07-28" else _legacy(server),
         policies=[YES],
         progress_handler=on_progress,
         log_handler=on_log,
     )
-    assert (await agent(tools).run("please")).output == "{'cents': 5}"
+    assert (await agent(tools).run("please")).output == '{"cents": 5}'
     assert (reported, logged) == ([3], ["refunding"])
 
 
@@ -203,7 +203,7 @@ def _legacy(server: Any) -> Any:
     return Legacy(server)
 
 
-async def test_trace_context_and_metadata_go_with_every_round(generation: Generation) -> None:
+async def test_trace_context_and_metadata_go_with_every_round(askback: Rehearsal) -> None:
     server = FastMCP("traced")
     traces: list[Any] = []
 
@@ -221,15 +221,15 @@ async def test_trace_context_and_metadata_go_with_every_round(generation: Genera
         with TracerProvider().get_tracer("test").start_as_current_span("outer"):
             return await call_tool(name, args, metadata={"mine": 1})
 
-    tools = toolset(generation, server, policies=[YES], process_tool_call=hook)
-    assert (await agent(tools).run("please")).output == "refunded"
-    assert len(traces) == (2 if generation == "auto" else 1)
+    run = await askback.play(agent(toolset(policies=[YES], process_tool_call=hook)), server=server)
+    assert run.output == "refunded"
+    assert len(traces) == (2 if askback.generation == "2026-07-28" else 1)
     assert len(set(traces)) == 1
     assert traces[0][0] is not None
     assert traces[0][1] == 1
 
 
-async def test_a_timeout_covers_each_round(generation: Generation) -> None:
+async def test_a_timeout_covers_each_round(askback: Rehearsal) -> None:
     server = FastMCP("slow")
 
     @server.tool
@@ -237,10 +237,9 @@ async def test_a_timeout_covers_each_round(generation: Generation) -> None:
         await anyio.sleep_forever()
         return "never"
 
-    source = server if generation == "auto" else _legacy(server)
-    tools = ResolverToolset(source, policies=[YES], read_timeout=0.2)
+    tools = ResolverToolset(server, policies=[YES], read_timeout=0.2)
     with anyio.fail_after(10):
-        assert "timed out" in (await agent(tools).run("please")).output.lower()
+        assert "timed out" in (await askback.play(agent(tools))).output.lower()
 
 
 async def test_background_tasks_are_answered_from_the_run() -> None:
@@ -252,7 +251,7 @@ async def test_background_tasks_are_answered_from_the_run() -> None:
         return f"{order} {scope.full} {ctx.is_background_task}"
 
     policy = Script({"Refund all": Accept({"full": True})})
-    tools = toolset("auto", server, policies=[policy])
+    tools = toolset(server, policies=[policy])
     result = await agent(tools, deps_type=str).run("please", deps="me")
     assert result.output == "ORD-1 True True"
     assert [(question.tool, question.arguments) for question in policy.asked] == [("refund", {"order": "ORD-1"})]
@@ -262,19 +261,19 @@ async def test_background_tasks_are_answered_from_the_run() -> None:
         raise ValueError("oops")
 
     with pytest.raises(PolicyError, match="raised ValueError: oops"):
-        await agent(toolset("auto", server, policies=[raises])).run("please")
+        await agent(toolset(server, policies=[raises])).run("please")
 
     async def fails(*_: Any) -> Any:
         raise ValueError("closed")
 
-    failed = await agent(toolset("auto", server, elicitation_handler=fails)).run("please")
+    failed = await agent(toolset(server, elicitation_handler=fails)).run("please")
     assert "closed" in failed.output
     async with tools:
         with pytest.raises(Exception, match="elicitation was decline"):
             await tools.direct_call_tool("refund", {"order": "ORD-2"})
 
 
-async def test_resources_and_prompts_stay(generation: Generation) -> None:
+async def test_resources_and_prompts_stay(askback: Rehearsal) -> None:
     server = FastMCP("more")
     server.resource("config://all")(lambda: "all")
 
@@ -282,23 +281,25 @@ async def test_resources_and_prompts_stay(generation: Generation) -> None:
     def ask(topic: str) -> str:
         return f"What of {topic}?"
 
-    tools = toolset(generation, server, policies=[YES])
+    tools = toolset(server, mode=askback.mode, policies=[YES])
     async with tools:
         assert await tools.read_resource("config://all") == "all"
         assert "What of Dune?" in str(await tools.get_prompt("ask", {"topic": "Dune"}))
         assert [each.name for each in await tools.list_prompts()] == ["ask"]
 
 
-async def test_an_app_tool_stays_one(generation: Generation) -> None:
+async def test_an_app_tool_stays_one(askback: Rehearsal) -> None:
     server = FastMCP("apps")
 
     @server.tool(meta={"ui": {"resourceUri": "ui://refund"}})
     async def refund(order: str, scope: Annotated[Scope, Resolve(ask_scope)]) -> str:
         return f"{order} {scope.full}"
 
-    result = await agent(toolset(generation, server, policies=[YES])).run("please")
-    assert result.output == "ORD-1 True"
-    returned = [part for message in result.all_messages() for part in message.parts if part.part_kind == "tool-return"]
+    run = await askback.play(agent(toolset(policies=[YES])), server=server)
+    assert run.output == "ORD-1 True"
+    returned = [
+        part for message in run.result.all_messages() for part in message.parts if part.part_kind == "tool-return"
+    ]
     assert returned[0].metadata  # pyright: ignore
 
 
@@ -317,5 +318,5 @@ async def test_toolsets_load_from_a_configuration(tmp_path: Path, monkeypatch: A
     assert (local.prefix, local.wrapped.id) == ("desk", "desk")
     assert isinstance(web.wrapped, ResolverToolset)
     assert web.wrapped.client.transport.headers == {"a": "b"}
-    running = agent(local, calls(("desk_refund", {"order": "x"})))
+    running = agent(local, calls("desk_refund", order="x"))
     assert (await running.run("please")).output.startswith("refunded x")

@@ -1,0 +1,32 @@
+"""The second process of the demonstration: it knows nothing but a file, and finishes what is in it."""
+
+import os
+
+import anyio
+
+from askback.agents import Accept, pending_questions, resume_with
+from examples.command_line import Options, expect, parser_for, run
+from examples.demo import screen
+from examples.demo.desk import Desk, house_rule, taken_up
+from examples.refund_desk.server import Scope
+
+
+async def story(options: Options) -> None:
+    """Answer what is pending, and go on."""
+    messages, requests = taken_up(await anyio.Path(options.file).read_text())
+    screen.line("another process", f"(number {os.getpid()}) opens it", "bold")
+    pending = pending_questions(requests)
+    for each in pending:
+        screen.line("somebody is back", each.question.message, "magenta")
+        screen.line("", 'the supervisor accepts {"full": false, "sku": "LAMP"}', "bold green")
+    answers = {each.id: Accept(Scope(full=False, sku="LAMP")) for each in pending}
+    desk = Desk([house_rule], options.model)
+    result = await desk.run(None, message_history=messages, deferred_tool_results=resume_with(requests, answers))
+    screen.line("the receipt", result.output, "bold green")
+    expect("4900" in result.output, True)
+
+
+if __name__ == "__main__":
+    parser = parser_for("demo.resume", __doc__, model=True)
+    parser.add_argument("file", help="where the run was put away")
+    run(parser, story)

@@ -1,0 +1,1 @@
+"""A run that survives its process, under DBOS."""

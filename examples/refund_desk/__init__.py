@@ -1,0 +1,1 @@
+"""A desk that refunds what the order says, not what the model says: a server, a plain client and an agent."""
