@@ -1,6 +1,9 @@
 """README and docs: every block of code in them is run."""
 
 import re
+import shlex
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -52,6 +55,32 @@ def test_tests_that_are_shown_pass(document: Path, pytester: pytest.Pytester, mo
     result = pytester.runpytest("-p", "no:cacheprovider")
     assert result.ret == 0
     assert result.parseoutcomes()["passed"] >= 2 * code.count("def test_") - code.count('askback("2026-07-28")')
+
+
+@pytest.mark.parametrize(
+    "document", [each for each in DOCUMENTS if blocks(each, "console")], ids=lambda each: each.name
+)
+def test_commands_that_are_shown_print_what_is_shown(document: Path) -> None:
+    for block in blocks(document, "console"):
+        command, _, shown = block.partition("\n")
+        words = shlex.split(command.removeprefix("$ "))
+        assert words[0] == "askback"
+        ran = subprocess.run(
+            [sys.executable, "-m", "askback.cli", *words[1:]],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert [line.rstrip() for line in ran.stdout.splitlines()] == shown.splitlines()
+
+
+def test_the_picture_that_is_shown_is_drawn_so(tmp_path: Path) -> None:
+    drawn = tmp_path / "refund_desk.svg"
+    command = ["graph", "examples.refund_desk.server:mcp", "--format", "svg", "--output", str(drawn)]
+    subprocess.run([sys.executable, "-m", "askback.cli", *command], cwd=ROOT, check=True)
+    assert drawn.read_text() == (ROOT / "docs" / "refund_desk.svg").read_text()
 
 
 @pytest.mark.parametrize("document", [each for each in DOCUMENTS if blocks(each, "toml")], ids=lambda each: each.name)
