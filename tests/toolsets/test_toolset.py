@@ -320,3 +320,11 @@ async def test_toolsets_load_from_a_configuration(tmp_path: Path, monkeypatch: A
     assert web.wrapped.client.transport.headers == {"a": "b"}
     running = agent(local, calls("desk_refund", order="x"))
     assert (await running.run("please")).output.startswith("refunded x")
+
+
+async def test_policies_are_others_for_the_time_of_an_override(askback: Rehearsal) -> None:
+    answering = toolset(mode=askback.mode, policies=[Decline()])
+    with answering.override(policies=[Accept({"full": True})]):
+        overridden = await agent(answering).run("please")
+    assert overridden.output == "refunded ORD-1, full=True, sku="
+    assert (await agent(answering).run("please")).output.endswith("elicitation was decline")
