@@ -1,6 +1,7 @@
 """A client that answers from a script, and says so when a conversation goes another way."""
 
 import difflib
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
@@ -12,8 +13,6 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_REQUEST,
     CallToolResult,
-    CreateMessageResult,
-    CreateMessageResultWithTools,
     ElicitRequest,
     ElicitRequestParams,
     ElicitResult,
@@ -21,21 +20,29 @@ from mcp_types import (
     InputRequest,
     InputRequiredResult,
     InputResponse,
-    ListRootsResult,
     SamplingCapability,
     SamplingToolsCapability,
     TextContent,
 )
 
-from askback.agents.answers import Accept, Cancel, Decline, Defer
-from askback.agents.content import ContentError
+from askback.agents.answers import Answer, Defer
 from askback.agents.questions import Question, question_of
 from askback.agents.responses import content_of, response_to
 from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
-from askback.testing.scripts import Answers, NotScriptedError, Script, check_used, script_of, unanswered
+from askback.testing.scripts import (
+    RESULTS,
+    Answers,
+    NotScriptedError,
+    Script,
+    check_used,
+    reply_of,
+    script_of,
+    unanswered,
+)
 from askback.transports import SessionTransport
 
-RESULTS = (ElicitResult, CreateMessageResult, CreateMessageResultWithTools, ListRootsResult)
+current_call: ContextVar[ToolCall | None] = ContextVar("askback_scripted_call", default=None)
+"""The call that is under way where a question arrives; not every connection carries it there."""
 
 NEVER_CALLED: Any = object
 """A handler to declare a capability with. The sessions answer by themselves."""
@@ -90,6 +97,7 @@ class ScriptedClient(fastmcp.Client[Any]):
         call = ToolCall(tool=name, arguments=arguments)
         self.conversation.calls.append(call)
         self._under_way.append(call)
+        token = current_call.set(call)
         try:
             result = await super().call_tool_mcp(name, arguments, *args, **options)
         except Exception as error:
@@ -97,7 +105,8 @@ class ScriptedClient(fastmcp.Client[Any]):
             self._fail_if_scripted_otherwise()
             raise
         finally:
-            self._under_way.remove(call)
+            current_call.reset(token)
+            self._under_way = [each for each in self._under_way if each is not call]
         call.result = "\n".join(each.text for each in result.content if isinstance(each, TextContent))
         call.failed = bool(result.is_error)
         self._fail_if_scripted_otherwise()
@@ -120,13 +129,13 @@ class ScriptedClient(fastmcp.Client[Any]):
 
     async def answer(self, request: InputRequest, key: str | None = None, number: int = 1) -> InputResponse | ErrorData:
         """What the script says to a question. Where it says nothing, the call is going to fail."""
-        call = self._under_way[-1] if self._under_way else self._no_call()
+        call = self._call_that_asks()
         question = question_of(request, tool=call.tool, arguments=call.arguments, key=key, round=number)
         exchange = Exchange(question=question)
         call.exchanges.append(exchange)
         try:
-            answer, said_by = await self.script.reply(call, question)
-            response = _response(question, answer, said_by)
+            answer, said_by = await reply_of(self.script, call, question)
+            response = _response(question, answer)
         except Exception as error:
             reason = str(error) if isinstance(error, NotScriptedError) else f"The script failed: {error!r}"
             self.failure = self.failure or unanswered(self.conversation, question, reason)
@@ -146,10 +155,14 @@ class ScriptedClient(fastmcp.Client[Any]):
             raise MCPError.from_error_data(response)
         return response
 
-    def _no_call(self) -> ToolCall:
-        call = ToolCall(tool="", arguments={})
-        self.conversation.calls.append(call)
-        return call
+    def _call_that_asks(self) -> ToolCall:
+        call = current_call.get()
+        if call is not None and any(each is call for each in self._under_way):
+            return call
+        if self._under_way:
+            return self._under_way[-1]
+        self.conversation.calls.append(ToolCall(tool="", arguments={}))
+        return self.conversation.calls[-1]
 
     def _fail_if_scripted_otherwise(self) -> None:
         if self.failure is not None:
@@ -192,7 +205,7 @@ class _ScriptedSession(ClientSession):
         return await self.client.answer(request, key, number)
 
 
-def _response(question: Question, answer: Any, said_by: str) -> InputResponse | ErrorData:
+def _response(question: Question, answer: Answer | InputResponse) -> InputResponse | ErrorData:
     """An answer of a script, as it is sent.
 
     Raises:
@@ -202,20 +215,5 @@ def _response(question: Question, answer: Any, said_by: str) -> InputResponse | 
         return answer
     if isinstance(answer, Defer):
         raise NotScriptedError("The script defers it, which only an agent can: a client answers, declines or cancels")
-    try:
-        response = response_to(
-            question, answer if isinstance(answer, Accept | Decline | Cancel) else Accept(answer), "script"
-        )
-        _check_known(response, question)
-    except ContentError as misfit:
-        raise NotScriptedError(f"What {said_by} of the script says to it does not fit: {misfit}") from None
-    return response or ErrorData(code=INVALID_REQUEST, message=f"The {question.kind} request was declined")
-
-
-def _check_known(response: InputResponse | None, question: Question) -> None:
-    """Refuse fields that a form does not have: a server would drop them, and a test has misspelt them."""
-    fields = (question.schema or {}).get("properties", {})
-    content = response.content if isinstance(response, ElicitResult) else None
-    unknown = [name for name in content or {} if name not in fields]
-    if unknown:
-        raise ContentError(f"the form has no {unknown[0]!r}, only {', '.join(fields) or 'nothing'}")
+    declined = ErrorData(code=INVALID_REQUEST, message=f"The {question.kind} request was declined")
+    return response_to(question, answer, "script") or declined

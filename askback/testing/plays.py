@@ -20,7 +20,7 @@ from askback.agents.records import AnswerRecord, OnAnswer
 from askback.agents.suspension import PendingQuestion, pending_questions, resume_with
 from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
 from askback.testing.rehearsals import Rehearsal
-from askback.testing.scripts import Answers, NotScriptedError, Script, check_used, script_of, unanswered
+from askback.testing.scripts import Answers, NotScriptedError, Script, check_used, reply_of, script_of, unanswered
 from askback.toolsets import ResolverToolset
 
 OutputT = TypeVar("OutputT")
@@ -63,20 +63,15 @@ class Play(Generic[OutputT]):
             ConversationError: If they are not the answers to what is pending.
         """
         script = script_of(answers)
-        given = {each.id: await self._reply(script, each.question) for each in self.pending}
+        given: dict[str, Answer] = {}
+        for each in self.pending:
+            call = ToolCall(tool=each.question.tool, arguments=each.question.arguments)
+            given[each.id] = await _answer_from(script, self.conversation, call, each.question)
         check_used(script, self.conversation)
         requests = REQUESTS.validate_json(REQUESTS.dump_json(cast("DeferredToolRequests", self.output)))
         results = resume_with(requests, given)
         history = ModelMessagesTypeAdapter.validate_json(self.result.all_messages_json())
         return await self.stage.run(None, None, message_history=history, deferred_tool_results=results, **options)
-
-    async def _reply(self, script: Script, question: Question) -> Answer:
-        call = ToolCall(tool=question.tool, arguments=question.arguments)
-        try:
-            answer, _ = await script.reply(call, question)
-        except NotScriptedError as missing:
-            raise unanswered(self.conversation, question, missing) from None
-        return as_answer(answer)
 
 
 @dataclass
@@ -157,20 +152,25 @@ class _Scripted:
 
     async def __call__(self, ctx: RunContext[Any], question: Question) -> Answer:
         call = self._conversation.call_that_asks(question, ctx.tool_call_id)
-        try:
-            answer, _ = await self._script.reply(call, question)
-        except NotScriptedError as missing:
-            call.exchanges.append(Exchange(question=question))
-            raise unanswered(self._conversation, question, missing) from None
-        return as_answer(answer)
+        return await _answer_from(self._script, self._conversation, call, question)
 
 
-def as_answer(answer: Any) -> Answer:
-    """What a script says, as a policy would."""
-    if isinstance(answer, ElicitResult):
-        refusals = {"decline": Decline(), "cancel": Cancel()}
-        return refusals.get(answer.action) or Accept(answer.content)
-    return answer if isinstance(answer, ANSWERS) else Accept(answer)
+async def _answer_from(script: Script, conversation: Conversation, call: ToolCall, question: Question) -> Answer:
+    """What a script says, as a policy would.
+
+    Raises:
+        ConversationError: If it has no answer.
+    """
+    try:
+        answer, _ = await reply_of(script, call, question)
+    except NotScriptedError as missing:
+        call.exchanges.append(Exchange(question=question))
+        raise unanswered(conversation, question, missing) from None
+    if isinstance(answer, ElicitResult) and answer.action != "accept":
+        return Decline() if answer.action == "decline" else Cancel()
+    if isinstance(answer, ANSWERS):
+        return answer
+    return Accept(answer.content if isinstance(answer, ElicitResult) else answer)
 
 
 def _answering_toolsets(agent: Agent[Any, Any]) -> list[ResolverToolset[Any]]:

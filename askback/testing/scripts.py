@@ -7,11 +7,23 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias
 
-from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
+from mcp_types import (
+    CreateMessageResult,
+    CreateMessageResultWithTools,
+    ElicitResult,
+    InputResponse,
+    ListRootsResult,
+)
+
+from askback.agents.answers import ANSWERS, Accept, Answer, Cancel, Decline, Defer
+from askback.agents.content import ContentError
 from askback.agents.questions import Kind, Question
-from askback.agents.responses import recorded
+from askback.agents.responses import recorded, response_to
 from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
 from askback.words import ListRoots, Sample, SDKElicit
+
+RESULTS = (ElicitResult, CreateMessageResult, CreateMessageResultWithTools, ListRootsResult)
+"""What a server may be sent for an answer, whole."""
 
 Asked: TypeAlias = str | re.Pattern[str] | type
 Answers: TypeAlias = Mapping[Any, Any] | list[Any] | tuple[Any, ...] | Conversation | Callable[..., Any] | None
@@ -57,6 +69,33 @@ def script_of(answers: Answers) -> Script:
         "answers are a mapping of patterns or models, a list in order, a policy, or a conversation to repeat, not "
         f"{answers!r}"
     )
+
+
+async def reply_of(script: Script, call: ToolCall, question: Question) -> tuple[Answer | InputResponse, str]:
+    """What a script answers, and what of it says so. A result of the protocol is left as it is, all else is checked.
+
+    Raises:
+        NotScriptedError: If it answers nothing, or with what does not fit.
+    """
+    answer, said_by = await script.reply(call, question)
+    if isinstance(answer, RESULTS):
+        return answer, said_by
+    given: Answer = answer if isinstance(answer, ANSWERS) else Accept(answer)
+    try:
+        if isinstance(given, Accept):
+            _check_known_fields(response_to(question, given, said_by), question)
+    except ContentError as misfit:
+        raise NotScriptedError(f"What {said_by} of the script says to it does not fit: {misfit}") from None
+    return given, said_by
+
+
+def _check_known_fields(response: InputResponse | None, question: Question) -> None:
+    """Refuse fields that a form does not have: a server would drop them, and a test has misspelt them."""
+    fields = (question.schema or {}).get("properties", {})
+    content = response.content if isinstance(response, ElicitResult) else None
+    unknown = [name for name in content or {} if name not in fields]
+    if unknown:
+        raise ContentError(f"the form has no {unknown[0]!r}, only {', '.join(fields) or 'nothing'}")
 
 
 def unanswered(conversation: Conversation, question: Question, reason: object) -> ConversationError:

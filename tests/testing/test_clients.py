@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
+import anyio
 import fastmcp
 import pytest
 from fastmcp.exceptions import ToolError
@@ -148,6 +149,19 @@ async def test_what_was_asked_can_be_asked_for(askback: Rehearsal) -> None:
         assert set(rounds.values()) == {(1, None)}
     assert [question.tool for question in client.asked] == ["wrap", "wrap", "wrap", "refund"]
     assert client.asked[0].asks(Scope)
+
+
+@pytest.mark.askback(over=["memory", "http"])
+async def test_questions_of_calls_at_the_same_time_are_told_apart(askback: Rehearsal) -> None:
+    client = askback.connect(mcp, {"ORD-1": {"full": True}, "ORD-2": {"full": False}})
+    async with client, anyio.create_task_group() as group:
+        for order in ("ORD-1", "ORD-2"):
+            group.start_soon(client.call_tool, "refund", {"order": order})
+    said = {call.arguments["order"]: (call.messages, call.result) for call in client.conversation.calls}
+    assert said == {
+        "ORD-1": (["Refund all of ORD-1?"], "refunded ORD-1, full=True"),
+        "ORD-2": (["Refund all of ORD-2?"], "refunded ORD-2, full=False"),
+    }
 
 
 async def test_a_question_nobody_expected_shows_the_conversation(askback: Rehearsal) -> None:

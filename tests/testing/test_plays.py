@@ -100,6 +100,16 @@ async def test_a_question_that_the_script_does_not_answer_fails_with_the_convers
         await askback.play(agent, calls("plain", order="ORD-1"), mcp, {Scope: {"full": True}}, deps=True)
 
 
+async def test_a_script_that_does_not_fit_says_where(askback: Rehearsal) -> None:
+    with pytest.raises(
+        ConversationError, match="What answer 1 of the script says to it does not fit: the form has no 'ful'"
+    ):
+        await askback.play(agent, REFUND, mcp, [{"full": True, "ful": True}], deps=True)
+    run = await askback.play(agent, REFUND, mcp, deps=False)
+    with pytest.raises(ConversationError, match="does not fit: full: 'x' is not of type 'boolean'"):
+        await run.resume([{"full": "x"}])
+
+
 async def test_a_policy_that_breaks_is_not_taken_for_the_script(askback: Rehearsal) -> None:
     def broken(ctx: Any, question: Question) -> Any:
         raise ValueError("broken")
