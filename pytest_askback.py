@@ -49,7 +49,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     import anyio
 
-    arguments = {name: given[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    arguments = {name: given[name] for name in inspect.signature(pyfuncitem.obj).parameters if name in given}
     anyio.run(functools.partial(pyfuncitem.obj, **arguments), backend="asyncio")
     return True
 
@@ -59,7 +59,7 @@ def askback(request: pytest.FixtureRequest) -> "Rehearsal":
     """Tries out servers that ask and agents that answer, on each protocol generation."""
     from askback.testing import Rehearsal
 
-    return Rehearsal(*request.param)
+    return Rehearsal(*getattr(request, "param", ()))
 
 
 def _chosen(test: pytest.Item) -> tuple[Sequence[str], Sequence[str]]:

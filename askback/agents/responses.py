@@ -46,6 +46,8 @@ def elicit_result(question: Question, answer: Accept | Decline | Cancel) -> Elic
     if isinstance(answer, Cancel):
         return ElicitResult(action="cancel")
     if question.schema is None:
+        if answer.content is not None:
+            raise ContentError("an address is accepted without content")
         return ElicitResult(action="accept")
     return ElicitResult(action="accept", content=checked_content(answer.content, question.schema))
 

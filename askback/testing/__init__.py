@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from askback.extras import from_extra
 from askback.testing.clients import ScriptedClient
 from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
-from askback.testing.rehearsals import Generation, Rehearsal
+from askback.testing.generations import Generation
+from askback.testing.rehearsals import Rehearsal
 
 if TYPE_CHECKING:
     from askback.testing.models import ScriptedModel, calls

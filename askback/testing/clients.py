@@ -5,8 +5,6 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
-import fastmcp
-from fastmcp.client.transports import infer_transport
 from mcp import ClientSession
 from mcp.client.session import ClientRequestContext
 from mcp.shared.exceptions import MCPError
@@ -29,6 +27,7 @@ from askback.agents.answers import Answer, Defer
 from askback.agents.questions import Question, question_of
 from askback.agents.responses import content_of, response_to
 from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
+from askback.testing.generations import ExactClient
 from askback.testing.scripts import (
     RESULTS,
     Answers,
@@ -48,7 +47,7 @@ NEVER_CALLED: Any = object
 """A handler to declare a capability with. The sessions answer by themselves."""
 
 
-class ScriptedClient(fastmcp.Client[Any]):
+class ScriptedClient(ExactClient):
     """A `fastmcp.Client` whose person, model and directories are in a script.
 
         async with ScriptedClient(mcp, {"Order anyway": {"confirm": True}}) as client:
@@ -59,24 +58,25 @@ class ScriptedClient(fastmcp.Client[Any]):
     None for the run; or a `Conversation` to repeat. An answer is `Accept`, `Decline` or `Cancel`, what to accept with,
     or a whole result of the protocol, which is sent unchecked.
 
-    A question that the script does not answer, one asked twice, and an answer that was never asked for are
-    `ConversationError`s, raised by the call or when the connection is closed.
+    A question that the script does not answer and one asked twice are a `ConversationError`, raised by the call and,
+    should somebody catch it there, again when the connection is closed. So is an answer that was never used, unless the
+    connection is closed by an error.
     """
 
     def __init__(self, server: Any, answers: Answers = None, **options: Any) -> None:
         self.conversation = Conversation()
         self.script: Script = script_of(answers)
-        self.failure: ConversationError | None = None
+        self._failures: list[ConversationError] = []
         self._under_way: list[ToolCall] = []
-        session_class = type("ScriptedSession", (_ScriptedSession,), {"client": self})
         super().__init__(
-            SessionTransport(infer_transport(server), session_class),
+            server,
             elicitation_handler=self._answer_task,
             sampling_handler=NEVER_CALLED,
             sampling_capabilities=SamplingCapability(tools=SamplingToolsCapability()),
             roots=NEVER_CALLED,
             **options,
         )
+        self.transport = SessionTransport(self.transport, type("Session", (_ScriptedSession,), {"client": self}))
 
     @property
     def asked(self) -> list[Question]:
@@ -97,19 +97,21 @@ class ScriptedClient(fastmcp.Client[Any]):
         call = ToolCall(tool=name, arguments=arguments)
         self.conversation.calls.append(call)
         self._under_way.append(call)
+        known = len(self._failures)
+        self.script.begin(call)
         token = current_call.set(call)
         try:
             result = await super().call_tool_mcp(name, arguments, *args, **options)
         except Exception as error:
             call.result, call.failed = str(error), True
-            self._fail_if_scripted_otherwise()
+            self._fail_if_more_than(known)
             raise
         finally:
             current_call.reset(token)
             self._under_way = [each for each in self._under_way if each is not call]
         call.result = "\n".join(each.text for each in result.content if isinstance(each, TextContent))
         call.failed = bool(result.is_error)
-        self._fail_if_scripted_otherwise()
+        self._fail_if_more_than(known)
         if call.failed:
             await self._check_exists(name)
         return result
@@ -124,7 +126,7 @@ class ScriptedClient(fastmcp.Client[Any]):
         """
         await super().__aexit__(kind, error, trace)  # pyright: ignore[reportUnknownMemberType]
         if error is None:
-            self._fail_if_scripted_otherwise()
+            self._fail_if_more_than(0)
             check_used(self.script, self.conversation)
 
     async def answer(self, request: InputRequest, key: str | None = None, number: int = 1) -> InputResponse | ErrorData:
@@ -138,7 +140,7 @@ class ScriptedClient(fastmcp.Client[Any]):
             response = _response(question, answer)
         except Exception as error:
             reason = str(error) if isinstance(error, NotScriptedError) else f"The script failed: {error!r}"
-            self.failure = self.failure or unanswered(self.conversation, question, reason)
+            self._failures.append(unanswered(self.conversation, question, reason))
             return ErrorData(code=INVALID_REQUEST, message="The test has no answer to this")
         exchange.answered_by = said_by
         if isinstance(response, ErrorData):
@@ -164,10 +166,10 @@ class ScriptedClient(fastmcp.Client[Any]):
         self.conversation.calls.append(ToolCall(tool="", arguments={}))
         return self.conversation.calls[-1]
 
-    def _fail_if_scripted_otherwise(self) -> None:
-        if self.failure is not None:
-            failure, self.failure = self.failure, None
-            raise failure from None
+    def _fail_if_more_than(self, known: int) -> None:
+        """Fail with the first question without an answer after those that are known already."""
+        if len(self._failures) > known:
+            raise self._failures[known] from None
 
     async def _check_exists(self, name: str) -> None:
         tools = [tool.name for tool in await self.list_tools()]
@@ -185,16 +187,19 @@ class _ScriptedSession(ClientSession):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._rounds: dict[str | None, int] = {}
+        self._rounds: dict[int, int] = {}
         self._asked: dict[int, tuple[str, int]] = {}
 
     async def call_tool(self, *args: Any, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Call a tool, and note which round asks what."""
+        call = id(current_call.get())
+        if options.get("request_state") is None and options.get("input_responses") is None:
+            self._rounds[call] = 0
         result: Any = await super().call_tool(*args, **options)
         if isinstance(result, InputRequiredResult):
-            number = self._rounds[result.request_state] = self._rounds.get(options.get("request_state"), 0) + 1
+            self._rounds[call] += 1
             for key, request in (result.input_requests or {}).items():
-                self._asked[id(request)] = (key, number)
+                self._asked[id(request)] = (key, self._rounds[call])
         return result
 
     async def dispatch_input_request(

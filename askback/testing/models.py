@@ -1,13 +1,12 @@
 """A model that does what a test says, without a key."""
 
-import itertools
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 from pydantic_ai import UserError
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
 Turn: TypeAlias = "ToolCallPart | Sequence[ToolCallPart] | ScriptedModel"
@@ -28,17 +27,16 @@ class ScriptedModel(FunctionModel):
         Raises:
             TypeError: If a turn is none.
         """
-        self.turns = _numbered([part for turn in turns for part in _turns_of(turn)])
+        self.turns = [parts for turn in turns for parts in _turns_of(turn)]
         self._says = says
         super().__init__(self._respond, stream_function=self._stream, model_name="scripted")
 
     def _respond(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        parts = [part for message in messages for part in message.parts]
-        called = {part.tool_call_id for part in parts if isinstance(part, ToolCallPart)}
-        for turn in self.turns:
-            if not called.issuperset(part.tool_call_id for part in turn):
-                _check_known([part.tool_name for part in turn], info)
-                return ModelResponse(parts=turn)
+        taken = _turns_since_the_prompt(messages)
+        # A request for a form alone, as a policy makes it, is none of the script's: it settles nothing.
+        asks_for_form = info.output_tools and not info.function_tools
+        if taken < len(self.turns) and not (asks_for_form and not _known(self.turns[taken], info)):
+            return ModelResponse(parts=_numbered(self.turns[taken], messages, info))
         return ModelResponse(parts=[TextPart(self._says if self._says is not None else _got(messages[-1]))])
 
     async def _stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
@@ -67,18 +65,39 @@ def _turns_of(turn: Turn) -> list[list[ToolCallPart]]:
     return [parts]
 
 
-def _numbered(turns: Sequence[Sequence[ToolCallPart]]) -> list[list[ToolCallPart]]:
-    """The turns, their calls numbered through, so that they can be recognised in a conversation."""
-    numbers = itertools.count(1)
-    return [[replace(part, tool_call_id=f"{part.tool_name}-{next(numbers)}") for part in turn] for turn in turns]
+def _turns_since_the_prompt(messages: Sequence[ModelMessage]) -> int:
+    """How many turns were taken since somebody last said something."""
+    taken = 0
+    for message in messages:
+        if any(isinstance(part, UserPromptPart) for part in message.parts):
+            taken = 0
+        elif any(isinstance(part, ToolCallPart) for part in message.parts):
+            taken += 1
+    return taken
 
 
-def _check_known(tools: list[str], info: AgentInfo) -> None:
-    known = [tool.name for tool in (*info.function_tools, *info.output_tools)]
-    for tool in tools:
-        if tool not in known:
-            there = ", ".join(known) or "none"
-            raise UserError(f"The script calls the tool {tool!r}, and the agent has no such tool, only: {there}")
+def _known(turn: Sequence[ToolCallPart], info: AgentInfo) -> bool:
+    known = {tool.name for tool in (*info.function_tools, *info.output_tools)}
+    return all(part.tool_name in known for part in turn)
+
+
+def _numbered(turn: Sequence[ToolCallPart], messages: Sequence[ModelMessage], info: AgentInfo) -> list[ToolCallPart]:
+    """A turn's calls, with ids that are new to the conversation and the same every time.
+
+    Raises:
+        UserError: If the agent has no such tool.
+    """
+    there = [tool.name for tool in (*info.function_tools, *info.output_tools)]
+    for part in turn:
+        if part.tool_name not in there:
+            raise UserError(
+                f"The script calls the tool {part.tool_name!r}, and the agent has no such tool, only: "
+                f"{', '.join(there) or 'none'}"
+            )
+    made = sum(isinstance(part, ToolCallPart) for message in messages for part in message.parts)
+    return [
+        replace(part, tool_call_id=f"{part.tool_name}-{number}") for number, part in enumerate(turn, start=made + 1)
+    ]
 
 
 def _got(message: ModelMessage) -> str:

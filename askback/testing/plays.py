@@ -2,10 +2,9 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, cast
 
-from fastmcp import Client
 from mcp_types import ElicitResult
 from pydantic import TypeAdapter
 from pydantic_ai import Agent, AgentRunResult, DeferredToolRequests, RunContext, RunUsage, UserError
@@ -19,6 +18,7 @@ from askback.agents.questions import Question
 from askback.agents.records import AnswerRecord, OnAnswer
 from askback.agents.suspension import PendingQuestion, pending_questions, resume_with
 from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
+from askback.testing.generations import ExactClient
 from askback.testing.rehearsals import Rehearsal
 from askback.testing.scripts import Answers, NotScriptedError, Script, check_used, reply_of, script_of, unanswered
 from askback.toolsets import ResolverToolset
@@ -37,6 +37,8 @@ class Play(Generic[OutputT]):
     """Each question, what was answered and by which policy, in the order of the answers."""
     conversation: Conversation
     stage: "Stage[OutputT]" = field(repr=False)
+    scripted: bool = field(repr=False)
+    """Whether a script answered instead of the policies."""
 
     @property
     def output(self) -> OutputT:
@@ -57,21 +59,29 @@ class Play(Generic[OutputT]):
     async def resume(self, answers: Answers, **options: Any) -> "Play[OutputT]":
         """Go on with answers to what was deferred, from a script of the form `ScriptedClient` takes.
 
-        What the run has come to goes through JSON first, as it does where a real one waits.
+        What the run has come to goes through JSON first, as it does where a real one waits. Where a script answered
+        instead of the policies, this one does so from here on. `deps` and the other options are those of before, unless
+        they are given anew.
 
         Raises:
             ConversationError: If they are not the answers to what is pending.
+            UserError: If nothing is.
         """
+        if not isinstance(cast("object", self.output), DeferredToolRequests):
+            raise UserError("The run is over: there is nothing to go on with")
         script = script_of(answers)
         given: dict[str, Answer] = {}
         for each in self.pending:
             call = ToolCall(tool=each.question.tool, arguments=each.question.arguments)
             given[each.id] = await _answer_from(script, self.conversation, call, each.question)
-        check_used(script, self.conversation)
+        if not self.scripted:
+            check_used(script, self.conversation)
         requests = REQUESTS.validate_json(REQUESTS.dump_json(cast("DeferredToolRequests", self.output)))
         results = resume_with(requests, given)
         history = ModelMessagesTypeAdapter.validate_json(self.result.all_messages_json())
-        return await self.stage.run(None, None, message_history=history, deferred_tool_results=results, **options)
+        stage = replace(self.stage, options={**self.stage.options, **options})
+        again = {"message_history": history, "deferred_tool_results": results}
+        return await stage.run(None, script if self.scripted else None, **again)
 
 
 @dataclass
@@ -82,11 +92,11 @@ class Stage(Generic[OutputT]):
     agent: Agent[Any, OutputT]
     model: Model | None
     server: Any
+    options: dict[str, Any]
 
-    async def run(self, prompt: str | None, answers: Answers, **options: Any) -> Play[OutputT]:
+    async def run(self, prompt: str | None, script: Script | None, **again: Any) -> Play[OutputT]:
         """Run the agent once, to its end or to where it stops."""
         conversation, records = Conversation(), list[AnswerRecord]()
-        script = script_of(answers) if answers is not None else None
 
         def see(record: AnswerRecord) -> None:
             records.append(record)
@@ -94,7 +104,7 @@ class Stage(Generic[OutputT]):
 
         with self._set(see, _Scripted(script, conversation) if script is not None else None):
             try:
-                result = await self.agent.run(prompt, **options)
+                result = await self.agent.run(prompt, **{**self.options, **again})
             except PolicyError as error:
                 if isinstance(error.__cause__, ConversationError):
                     raise error.__cause__ from None
@@ -102,7 +112,7 @@ class Stage(Generic[OutputT]):
         _note_results(conversation, result)
         if script is not None:
             check_used(script, conversation)
-        return Play(result=result, answers=records, conversation=conversation, stage=self)
+        return Play(result=result, answers=records, conversation=conversation, stage=self, scripted=script is not None)
 
     @contextmanager
     def _set(self, see: OnAnswer, policy: Policy[Any] | None) -> Generator[None]:
@@ -116,7 +126,7 @@ class Stage(Generic[OutputT]):
                 server = servers.get(toolset.id)
                 stack.enter_context(
                     toolset.override(
-                        client=Client(self.rehearsal.transport(server)) if server is not None else None,
+                        client=ExactClient(self.rehearsal.transport(server)) if server is not None else None,
                         mode=self.rehearsal.mode,
                         policies=[policy] if policy is not None else None,
                         on_answer=see,

@@ -4,24 +4,22 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastmcp.client.transports import ClientTransport
 from mcp.shared.exceptions import MCPError
 
 from askback.testing.clients import ScriptedClient
 from askback.testing.conversations import Conversation, ToolCall
+from askback.testing.generations import GENERATIONS, Generation, Mode, mode_of
 from askback.testing.hosting import Over, transport_to
-from askback.testing.scripts import Answers
+from askback.testing.scripts import Answers, script_of
 
 if TYPE_CHECKING:
     from pydantic_ai import Agent
     from pydantic_ai.models import Model
 
     from askback.testing.plays import Play
-
-Generation = Literal["2026-07-28", "2025-11-25"]
-GENERATIONS: tuple[Generation, ...] = get_args(Generation)
 
 OutputT = TypeVar("OutputT")
 
@@ -36,10 +34,19 @@ class Rehearsal:
     generation: Generation = "2026-07-28"
     over: Over = "memory"
 
+    def __post_init__(self) -> None:
+        """Refuse to try out what there is not.
+
+        Raises:
+            ValueError: If there is no such generation.
+        """
+        if self.generation not in GENERATIONS:
+            raise ValueError(f"The generations are {' and '.join(GENERATIONS)}, not {self.generation!r}")
+
     @property
-    def mode(self) -> Literal["auto", "legacy"]:
+    def mode(self) -> Mode:
         """The generation, as `fastmcp.Client` takes it."""
-        return "auto" if self.generation == "2026-07-28" else "legacy"
+        return mode_of(self.generation)
 
     def transport(self, server: Any) -> ClientTransport:
         """A way to reach `server` over this kind of connection, for a `fastmcp.Client` of your own.
@@ -88,7 +95,7 @@ class Rehearsal:
         if not recorded.calls:
             raise ValueError("The recording has no calls to make again")
         async with self.connect(server, recorded) as client:
-            for call in recorded.calls:
+            for call in (each for each in recorded.calls if each.tool):
                 with suppress(MCPError):
                     await client.call_tool(call.tool, call.arguments, raise_on_error=False)
         return client.conversation
@@ -119,4 +126,5 @@ class Rehearsal:
         """
         from askback.testing.plays import Stage
 
-        return await Stage(self, agent, model, server).run(prompt, answers, **options)
+        script = script_of(answers) if answers is not None else None
+        return await Stage(self, agent, model, server, options).run(prompt, script)

@@ -4,8 +4,9 @@ import difflib
 import inspect
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from mcp_types import (
     CreateMessageResult,
@@ -14,6 +15,7 @@ from mcp_types import (
     InputResponse,
     ListRootsResult,
 )
+from typing_extensions import override
 
 from askback.agents.answers import ANSWERS, Accept, Answer, Cancel, Decline, Defer
 from askback.agents.content import ContentError
@@ -35,20 +37,24 @@ class NotScriptedError(Exception):
     """A question that the script has no answer for; the message says why."""
 
 
-class Script(Protocol):
+class Script(ABC):
     """The answers of a test."""
 
+    def begin(self, call: ToolCall) -> None:
+        """Take note that a call is made, whether it asks or not."""
+        return
+
+    @abstractmethod
     async def reply(self, call: ToolCall, question: Question) -> tuple[Any, str]:
         """What to answer, and what of the script says so.
 
         Raises:
             NotScriptedError: If nothing does.
         """
-        ...
 
+    @abstractmethod
     def unused(self) -> list[str]:
         """What the script has answers for that were never asked for, in words."""
-        ...
 
 
 def script_of(answers: Answers) -> Script:
@@ -116,13 +122,14 @@ def check_used(script: Script, conversation: Conversation) -> None:
         raise ConversationError(f"{over}, and the script has answers that were never used: {unused}", conversation)
 
 
-class _ByQuestion:
+class _ByQuestion(Script):
     def __init__(self, answers: Mapping[Asked, Any]) -> None:
         for asked in answers:
             _check(asked)
         self._answers = answers
         self._used: set[Asked] = set()
 
+    @override
     async def reply(self, call: ToolCall, question: Question) -> tuple[Any, str]:
         for asked, answer in self._answers.items():
             if _is_meant(asked, question):
@@ -135,15 +142,17 @@ class _ByQuestion:
         known = ", ".join(_name(asked) for asked in self._answers)
         raise NotScriptedError(f"The script has no answer for it, only for {known}")
 
+    @override
     def unused(self) -> list[str]:
         return [_name(asked) for asked in self._answers if asked not in self._used]
 
 
-class _InOrder:
+class _InOrder(Script):
     def __init__(self, answers: Iterable[Any]) -> None:
         self._answers = list(answers)
         self._given = 0
 
+    @override
     async def reply(self, call: ToolCall, question: Question) -> tuple[Any, str]:
         if self._given == len(self._answers):
             raise NotScriptedError(
@@ -152,52 +161,94 @@ class _InOrder:
         self._given += 1
         return self._answers[self._given - 1], f"answer {self._given}"
 
+    @override
     def unused(self) -> list[str]:
         return [f"answer {number + 1}" for number in range(self._given, len(self._answers))]
 
 
-class _Policy:
-    """A policy, asked as by nobody's run."""
+class _Policy(Script):
+    """A policy, asked as by nobody's run. One that is an answer is left over if nobody asks."""
 
     def __init__(self, policy: Callable[..., Any]) -> None:
         self._policy = policy
         self._name = getattr(policy, "__name__", type(policy).__name__)
+        self._left = [self._name] if isinstance(policy, ANSWERS) else []
 
+    @override
     async def reply(self, call: ToolCall, question: Question) -> tuple[Any, str]:
         answer = self._policy(None, question)
         if inspect.isawaitable(answer):
             answer = await answer
         if answer is None:
             raise NotScriptedError(f"{self._name} has no opinion on it")
+        self._left = []
         return answer, self._name
 
+    @override
     def unused(self) -> list[str]:
-        return []
+        return self._left
 
 
-class _Again:
-    """The answers of an earlier conversation, to the same questions in the same order.
+class _Again(Script):
+    """The answers of an earlier conversation, to the same questions of the same calls in the same order.
 
-    The two generations ask in different orders, so over the other one a question only has to be one of them.
+    What a round asks it asks at the same time, in no order. The two generations ask in different orders, so over the
+    other one a question only has to be one of the call's.
     """
 
     def __init__(self, conversation: Conversation) -> None:
-        self._left = list(conversation.exchanges)
+        self._recorded = [(call, list(call.exchanges)) for call in conversation.calls]
+        self._left: dict[int, list[Exchange]] = {}
+        self._calls: list[ToolCall] = []
 
+    @override
+    def begin(self, call: ToolCall) -> None:
+        self._left_of(call)
+
+    @override
     async def reply(self, call: ToolCall, question: Question) -> tuple[Any, str]:
-        if not self._left:
+        left = self._left_of(call)
+        if not left:
             raise NotScriptedError("It was not asked when the conversation was recorded")
-        expected = self._left[0]
-        if (expected.question.key is None) != (question.key is None):
-            expected = next((each for each in self._left if not _difference(each.question, question)), expected)
+        expected = _expected(question, left)
         difference = _difference(expected.question, question)
         if difference:
             raise NotScriptedError(f"It is not what was asked when the conversation was recorded:\n\n{difference}")
-        self._left.remove(expected)
+        left.remove(expected)
         return _answer_in(expected), "the recording"
 
+    def _left_of(self, call: ToolCall) -> list[Exchange]:
+        """What the recorded call that this one repeats has to ask still: the first like it that is not repeated yet."""
+        if id(call) not in self._left:
+            # Kept, so that no other call gets the same id.
+            self._calls.append(call)
+            like_it = [
+                number
+                for number, (each, _) in enumerate(self._recorded)
+                if (each.tool, each.arguments) == (call.tool, call.arguments)
+            ]
+            self._left[id(call)] = self._recorded.pop(like_it[0])[1] if like_it else []
+        return self._left[id(call)]
+
+    @override
     def unused(self) -> list[str]:
-        return [f"{each.question.message or each.question.kind!r}" for each in self._left]
+        left = [
+            each for exchanges in (*self._left.values(), *(each for _, each in self._recorded)) for each in exchanges
+        ]
+        return [repr(each.question.message) if each.question.message else each.question.kind for each in left]
+
+
+def _expected(question: Question, left: list[Exchange]) -> Exchange:
+    """Of what was recorded, what a question should be."""
+    in_rounds, was_in_rounds = question.key is not None, left[0].question.key is not None
+    if in_rounds and was_in_rounds:
+        fitting = [each for each in left if each.question.key == question.key]
+    elif in_rounds or was_in_rounds:
+        fitting = [each for each in left if not _difference(each.question, question)]
+    else:
+        # People are asked one question after another; models and directories meanwhile.
+        fitting = [each for each in left if each.question.kind == question.kind]
+    return fitting[0] if fitting else left[0]
 
 
 def _answer_in(exchange: Exchange) -> Answer:

@@ -157,6 +157,7 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
             _check_has_no_handlers(client)
         super().__init__(client, **options)  # pyright: ignore[reportUnknownMemberType]
         self.sampling_model = sampling_model
+        self._is_overridden = False
         self._connects_per_run = any(callable(options.get(name)) for name in ("auth", "headers"))
         self._answering = Answering(
             policies=policies,
@@ -199,11 +200,17 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
         What is not given stays as it is; `on_answer` is called before the toolset's own.
 
         Raises:
-            UserError: If the toolset is connected, or connects as the user of each run.
+            UserError: If the toolset is connected, overridden already, or connects as the user of each run.
         """
-        if self.is_running or self._connects_per_run:
-            reason = "it is connected" if self.is_running else "its `auth` or `headers` depend on the run"
-            raise UserError(f"The toolset {self.id!r} cannot be overridden: {reason}")
+        reasons = {
+            "it is connected": self.is_running,
+            "it is overridden already": self._is_overridden,
+            "its `auth` or `headers` depend on the run": self._connects_per_run,
+        }
+        for reason, holds in reasons.items():
+            if holds:
+                raise UserError(f"The toolset {self.id!r} cannot be overridden: {reason}")
+        self._is_overridden = True
         answering, own = self._answering, self.client
         before = own.mode, answering.policies, answering.on_answer
         if client is not None:
@@ -220,6 +227,7 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
         try:
             yield
         finally:
+            self._is_overridden = False
             self.client = own
             own.mode, answering.policies, answering.on_answer = before
 

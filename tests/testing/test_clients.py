@@ -10,8 +10,10 @@ from typing import Annotated, Any
 import anyio
 import fastmcp
 import pytest
+from fastmcp.client.transports import infer_transport
 from fastmcp.exceptions import ToolError
 from fastmcp_tasks import TasksExtension
+from mcp import ClientSession
 from mcp.shared.exceptions import MCPError
 from mcp_types import CreateMessageResult, ElicitRequestURLParams, ElicitResult, TextContent
 
@@ -19,6 +21,7 @@ from askback import Elicit, ListRoots, Resolve, Sample
 from askback.agents import Accept, Cancel, Decline, Defer, Question
 from askback.integration import FastMCP
 from askback.testing import ConversationError, Rehearsal, ScriptedClient
+from askback.transports import SessionTransport
 from tests.testing.shop import Paper, Scope, mcp
 
 WRAP = {"order": "ORD-1"}
@@ -239,6 +242,8 @@ async def test_an_answer_that_was_never_used_fails(askback: Rehearsal) -> None:
 async def test_a_server_that_never_asks_is_told_apart(askback: Rehearsal) -> None:
     with pytest.raises(ConversationError, match="Nothing was asked at all, and the script has .* 'Refund'"):
         await askback.call(mcp, "plain", WRAP, {"Refund": {"full": True}})
+    with pytest.raises(ConversationError, match="never used: Accept"):
+        await askback.call(mcp, "plain", WRAP, Accept({"full": True}))
     with pytest.raises(ConversationError, match=r"never used: answer 1\n\n\(nothing was called\)"):
         async with askback.connect(mcp, [1]):
             pass
@@ -331,6 +336,18 @@ async def test_what_is_asked_outside_any_call_is_seen_too(askback: Rehearsal) ->
     assert client.messages == ["Who reads?"]
 
 
+async def test_a_question_nobody_expected_cannot_be_swallowed(askback: Rehearsal) -> None:
+    async def swallow() -> None:
+        async with askback.connect(mcp) as client:
+            for order in ("ORD-1", "ORD-2"):
+                with suppress(ConversationError):
+                    await client.call_tool("refund", {"order": order})
+            assert (await client.call_tool("plain", WRAP)).data == "plain ORD-1"
+
+    with pytest.raises(ConversationError, match="asked 'Refund all of ORD-1"):
+        await swallow()
+
+
 @pytest.mark.askback("2025-11-25")
 async def test_a_failure_that_the_test_swallowed_comes_back_at_the_end(askback: Rehearsal) -> None:
     server = fastmcp.FastMCP("curious")
@@ -349,6 +366,25 @@ async def test_a_failure_that_the_test_swallowed_comes_back_at_the_end(askback: 
 
 
 @pytest.mark.askback("2026-07-28")
+async def test_rounds_are_counted_without_a_state_too(askback: Rehearsal) -> None:
+    server = fastmcp.FastMCP("guard")
+
+    @server.tool
+    async def guard(ctx: fastmcp.Context) -> Any:
+        from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
+
+        if ctx.input_responses:
+            return "done"
+        params = ElicitRequestFormParams(message="Well?", requested_schema={"type": "object", "properties": {}})
+        return InputRequiredResult(input_requests={"q": ElicitRequest(params=params)})
+
+    async with askback.connect(server, {"Well": {}}) as client:
+        for _ in range(3):
+            await client.call_tool("guard")
+    assert [question.round for question in client.asked] == [1, 1, 1]
+
+
+@pytest.mark.askback("2026-07-28")
 async def test_an_address_is_accepted_without_content(askback: Rehearsal) -> None:
     server = fastmcp.FastMCP("visits")
 
@@ -362,6 +398,8 @@ async def test_an_address_is_accepted_without_content(askback: Rehearsal) -> Non
         return InputRequiredResult(input_requests={"q": ElicitRequest(params=params)}, request_state="s")
 
     assert (await askback.call(server, "visit", {}, [Accept()])).result == "visited"
+    with pytest.raises(ConversationError, match="an address is accepted without content"):
+        await askback.call(server, "visit", {}, [{"ok": True}])
 
 
 def test_a_script_of_another_kind_is_refused() -> None:
@@ -382,6 +420,26 @@ def test_a_server_that_cannot_be_reached_that_way_is_refused() -> None:
         Rehearsal(over="http").connect("x.py")
     with pytest.raises(ValueError, match="over 'memory', 'http' or 'stdio', not 'pigeon'"):
         Rehearsal(over="pigeon").connect(mcp)  # pyright: ignore[reportArgumentType]
+
+
+def test_there_are_two_generations() -> None:
+    with pytest.raises(ValueError, match="The generations are 2026-07-28 and 2025-11-25, not '2026-07-29'"):
+        Rehearsal("2026-07-29")  # pyright: ignore[reportArgumentType]
+
+
+async def test_a_server_of_the_other_generation_is_not_tried_in_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = SessionTransport(infer_transport(mcp), ClientSession)
+    old.legacy_only = True
+    with pytest.raises(RuntimeError, match="The server speaks 2025-11-25, and is to be tried on 2026-07-28"):
+        await Rehearsal("2026-07-28").call(old, "plain", WRAP)
+    assert (await Rehearsal("2025-11-25").call(old, "plain", WRAP)).result == "plain ORD-1"
+
+
+@pytest.mark.askback(over="http")
+async def test_a_client_takes_what_fastmcps_takes(askback: Rehearsal) -> None:
+    async with askback.connect(mcp, {"Refund": {"full": True}}, auth="a-token", name="tester") as client:
+        assert (await client.call_tool("refund", WRAP)).data == "refunded ORD-1, full=True"
+    assert client.name == "tester"
 
 
 async def test_a_server_that_does_not_start_says_so() -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from mcp_types import ElicitResult
 from pydantic_ai import Agent, DeferredToolRequests, RunContext, ToolReturn, UserError
@@ -156,6 +157,28 @@ async def test_toolsets_inside_others_are_found_and_told_apart(askback: Rehearsa
         await askback.play(both, model, {"three": mcp})
 
 
+async def test_two_plays_of_one_agent_at_once_are_refused(askback: Rehearsal) -> None:
+    begun, refused = anyio.Event(), anyio.Event()
+
+    async def wait(ctx: Any, question: Question) -> Accept:
+        begun.set()
+        await refused.wait()
+        return Accept({"full": True})
+
+    slow = ResolverToolset(NOWHERE, id="shop", policies=[wait])
+    waiting = Agent("test", toolsets=[slow])
+    before = slow.client.transport
+    async with anyio.create_task_group() as group:
+        group.start_soon(askback.play, waiting, REFUND, mcp)
+        await begun.wait()
+        with pytest.raises(UserError, match="cannot be overridden: it is connected"):
+            await askback.play(waiting, REFUND, mcp)
+        refused.set()
+    with slow.override(), pytest.raises(UserError, match="it is overridden already"):
+        await askback.play(waiting, REFUND, mcp)
+    assert slow.client.transport is before
+
+
 async def test_what_cannot_be_overridden_says_why(askback: Rehearsal) -> None:
     with pytest.raises(UserError, match="has no ResolverToolset: there is nobody to answer"):
         await askback.play(Agent("test"), REFUND, mcp)
@@ -180,7 +203,9 @@ async def test_an_agents_conversation_is_recorded_and_replayed(askback: Rehearsa
     run = await askback.play(agent, calls("wrap", order="ORD-1"), mcp, kept, deps=True)
     assert run.output == "wrapped ORD-1 in red, with a red note"
     with pytest.raises(ConversationError, match="not what was asked when"):
-        await askback.play(agent, REFUND, shop(scope=ask_otherwise), kept, deps=True)
+        await askback.play(agent, calls("wrap", order="ORD-1"), shop(scope=ask_otherwise), kept, deps=True)
+    with pytest.raises(ConversationError, match="It was not asked when the conversation was recorded"):
+        await askback.play(agent, REFUND, mcp, kept, deps=True)
 
 
 async def ask_otherwise(order: str) -> Any:
@@ -189,10 +214,66 @@ async def ask_otherwise(order: str) -> Any:
     return Elicit("Really?", Scope)
 
 
+async def test_a_recording_does_not_depend_on_who_answers_first(askback: Rehearsal) -> None:
+    conversation = Conversation()
+    second = anyio.Event()
+
+    async def first_is_slow(ctx: Any, question: Question) -> Accept:
+        if question.asks(Scope):
+            if askback.generation == "2026-07-28":
+                await second.wait()
+            return Accept({"full": True})
+        second.set()
+        return Accept({"paper": "red"})
+
+    recorder = ResolverToolset(mcp, id="shop", policies=[first_is_slow], on_answer=conversation)
+    both = ScriptedModel([ToolCallPart("wrap", {"order": order}) for order in ("ORD-1", "ORD-2")])
+    await askback.play(Agent(both, toolsets=[recorder]))
+    run = await askback.play(agent, both, mcp, conversation, deps=True)
+    assert run.output == " | ".join(f"wrapped {order} in red, with a red note" for order in ("ORD-1", "ORD-2"))
+
+
+async def test_a_script_goes_on_where_it_answered_before(askback: Rehearsal) -> None:
+    def hesitant(ctx: Any, question: Question) -> Accept | Defer:
+        return Defer() if question.asks(Scope) else Accept({"paper": "red"})
+
+    def settled(ctx: Any, question: Question) -> Accept:
+        return Accept({"full": True} if question.asks(Scope) else {"paper": "blue"})
+
+    run = await askback.play(agent, calls("wrap", order="ORD-1"), mcp, hesitant, deps=True)
+    run = await run.resume(settled)
+    assert str(run.output).startswith("wrapped ORD-1 in blue")
+    assert {answer.policy for answer in run.answers} == {"the script"}
+    with pytest.raises(UserError, match="The run is over: there is nothing to go on with"):
+        await run.resume([])
+
+
+async def test_options_are_those_of_before_when_a_run_goes_on(askback: Rehearsal) -> None:
+    seen: list[str] = []
+
+    def note(ctx: RunContext[str], question: Question) -> Accept | Defer:
+        seen.append(ctx.deps)
+        return Defer() if question.asks(Scope) else Accept({"paper": "red"})
+
+    waiting = ResolverToolset[str](NOWHERE, id="shop", policies=[note], restartable=True)
+    asking = Agent("test", deps_type=str, toolsets=[waiting], output_type=[str, DeferredToolRequests])
+    run = await askback.play(asking, calls("wrap", order="ORD-1"), mcp, deps="me")
+    run = await run.resume({Scope: {"full": True}})
+    assert run.output == "wrapped ORD-1 in red, with a red note"
+    assert set(seen) == {"me"}
+
+
 async def test_a_deferral_is_replayed_as_one(askback: Rehearsal) -> None:
     stopped = await askback.play(agent, REFUND, mcp, deps=False)
     run = await askback.play(agent, REFUND, mcp, stopped.conversation, deps=True)
     assert len(run.pending) == 1
+
+
+async def test_a_scripted_model_settles_no_form(askback: Rehearsal) -> None:
+    policies = [when(Accept({"full": True}), schema=Scope), FromModel()]
+    asking = Agent("test", toolsets=[ResolverToolset(NOWHERE, id="shop", policies=policies)])
+    run = await askback.play(asking, calls("wrap", order="ORD-1"), mcp)
+    assert run.output.endswith("elicitation was decline")
 
 
 async def test_what_policies_ask_of_models_is_counted(askback: Rehearsal) -> None:
@@ -223,6 +304,14 @@ async def test_a_scripted_model_takes_turns_and_says_what_it_is_told() -> None:
     assert (await Agent(ScriptedModel()).run("go")).output == "(nothing)"
     chained = ScriptedModel(calls("add", a=1, b=1), calls("add", a=2, b=2))
     assert (await Agent(chained, tools=[add]).run("go")).output == "4"
+    talking = Agent(calls("add", a=1, b=2), tools=[add])
+    first_time = await talking.run("go")
+    again = await talking.run("again", message_history=first_time.all_messages())
+    assert again.output == "3"
+    ids = [
+        part.tool_call_id for message in again.all_messages() for part in message.parts if part.part_kind == "tool-call"
+    ]
+    assert ids == ["add-1", "add-2"]
     with pytest.raises(TypeError, match=r"not 'Done'; what it says in the end is says="):
         ScriptedModel(calls("add", a=1, b=1), "Done")  # pyright: ignore[reportArgumentType]
 

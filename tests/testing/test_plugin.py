@@ -143,6 +143,20 @@ def test_a_test_that_another_plugin_is_to_run_is_left_to_it(pytester: pytest.Pyt
     assert result.stdout.str().count("by another") == 2
 
 
+def test_it_can_be_asked_for_in_the_test_and_beside_defaults(pytester: pytest.Pytester) -> None:
+    result = suite(
+        pytester,
+        """
+    async def test_default(askback, extra=1):
+        assert extra == 1
+
+    def test_dynamic(request):
+        assert request.getfixturevalue("askback").generation == "2026-07-28"
+    """,
+    )
+    result.assert_outcomes(passed=3)
+
+
 def test_a_failing_conversation_is_what_the_report_shows(pytester: pytest.Pytester) -> None:
     result = suite(pytester, USES_IT.replace("[{'ok'", "[{'no'").replace('{"ok": True}', '{"ok": 3}'))
     result.assert_outcomes(failed=2)

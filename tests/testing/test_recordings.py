@@ -127,6 +127,49 @@ def test_a_file_that_holds_none_is_named(tmp_path: Path) -> None:
         Conversation.load(tmp_path / "nowhere.json")
 
 
+async def test_another_call_that_asks_is_noticed(askback: Rehearsal) -> None:
+    asks_about = "ORD-1"
+
+    async def ask(order: str) -> Scope | Elicit[Scope]:
+        return Elicit("Sure?", Scope) if order == asks_about else Scope(full=True)
+
+    server = shop(scope=ask)
+    async with askback.connect(server, {"Sure": {"full": True}}) as client:
+        for order in ("ORD-1", "ORD-2", "ORD-2"):
+            await client.call_tool("refund", {"order": order})
+    await askback.replay(server, client.conversation)
+    asks_about = "ORD-2"
+    with pytest.raises(ConversationError, match="'refund' asked 'Sure\\?'. It was not asked when"):
+        await askback.replay(server, client.conversation)
+    asks_about = "nothing"
+    with pytest.raises(ConversationError, match="Nothing was asked at all, .* never used: 'Sure\\?'"):
+        await askback.replay(server, client.conversation)
+
+
+async def test_the_same_call_made_twice_is_told_apart(askback: Rehearsal) -> None:
+    asks = iter([True, False, False, True])
+
+    async def ask(order: str) -> Scope | Elicit[Scope]:
+        return Elicit("Sure?", Scope) if next(asks) else Scope(full=True)
+
+    # On 2026-07-28 a resolver that asks runs again to take its answer.
+    asks = iter([True, True, False, False, True] if askback.generation == "2026-07-28" else [True, False, False, True])
+    server = shop(scope=ask)
+    async with askback.connect(server, {"Sure": {"full": True}}) as client:
+        await client.call_tool("refund", ORDER)
+        await client.call_tool("refund", ORDER)
+    with pytest.raises(ConversationError, match="It was not asked when the conversation was recorded"):
+        await askback.replay(server, client.conversation)
+
+
+async def test_what_was_asked_outside_a_call_cannot_be_replayed(askback: Rehearsal) -> None:
+    async with askback.connect(mcp, {"Refund": {"full": True}}) as client:
+        await client.call_tool("refund", ORDER)
+    client.conversation.calls[0].tool = ""
+    with pytest.raises(ConversationError, match="never used: 'Refund all of ORD-1"):
+        await askback.replay(mcp, client.conversation)
+
+
 async def test_a_recording_without_calls_is_no_test(askback: Rehearsal) -> None:
     with pytest.raises(ValueError, match="has no calls to make again"):
         await askback.replay(mcp, Conversation())
