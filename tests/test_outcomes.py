@@ -128,6 +128,14 @@ class Sized(BaseModel):
     admin: SkipJsonSchema[bool] = False
 
 
+class Several(BaseModel):
+    toppings: list[str] = Field(
+        json_schema_extra={
+            "items": {"anyOf": [{"const": "nuts", "title": "Nuts"}, {"const": "cream", "title": "Cream"}]}
+        }
+    )
+
+
 class Strict(BaseModel, extra="forbid"):
     ok: bool
 
@@ -138,6 +146,13 @@ class Strict(BaseModel, extra="forbid"):
         (Sized, {"size": "S"}, "size='S' colour='red' admin=False", False),
         (Sized, {"size": "S", "admin": True, "more": 1}, "size='S' colour='red' admin=False", False),
         (Sized, {"size": "XXL"}, "Resolver 'ask_for': the accepted content does not fit the question", True),
+        (Several, {"toppings": ["nuts", "cream"]}, "toppings=['nuts', 'cream']", False),
+        (
+            Several,
+            {"toppings": ["nuts", "bones"]},
+            "Resolver 'ask_for': the accepted content does not fit the question",
+            True,
+        ),
         (Strict, {"ok": True, "more": 1}, "Resolver 'ask_for': the accepted content does not fit the question", True),
     ],
 )

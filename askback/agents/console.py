@@ -13,13 +13,16 @@ import anyio
 from pydantic_ai import RunContext
 from rich.console import Console as RichConsole
 from rich.markup import escape
+from rich.text import Text
 
 from askback.agents.answers import Accept, Answer, Cancel, Decline
 from askback.agents.content import ContentError, checked_content
 from askback.agents.questions import Question
 
 CHOICES = "[a]ccept, [d]ecline or [c]ancel?"
-
+MARGIN = "  | "
+NARROWEST = 20
+LONGEST_NAME = 40
 
 _turns: WeakKeyDictionary[TextIO, anyio.Lock] = WeakKeyDictionary()
 """Whose turn it is at a terminal, whichever policy it is that asks there."""
@@ -70,23 +73,22 @@ class _Conversation:
             return Cancel()
 
     def _show(self, question: Question) -> None:
-        asks = f"{_printable(question.tool)} of {_printable(question.server or 'an unnamed server')} asks"
+        asks = f"{printable(question.tool)} of {printable(question.server or 'an unnamed server')} asks"
         self._screen.rule(escape(asks))
-        # A margin, so that nothing a server writes can be taken for a line of ours.
         for line in question.message.splitlines():
-            self._say(f"  | {line}")
+            self._quote(line)
         if question.url is not None:
-            self._say(f"It wants you to visit {question.url}")
+            self._say("It wants you to visit:")
+            self._quote(question.url)
         for name, field in _fields(question.schema):
-            description = escape(_printable(_describe(field)))
-            self._screen.print(f"  [bold]{escape(_printable(name))}[/bold]  {description}")
+            self._quote(f"  {_describe(field)}", name)
 
     async def _fill(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         content: dict[str, Any] = {}
         required = schema.get("required") or ()
         for name, field in _fields(schema):
             while True:
-                text = await self._read(f"{_printable(name)}:")
+                text = await self._read(f"{printable(name[:LONGEST_NAME])}:")
                 if not text.strip() and ("default" in field or name not in required):
                     break
                 try:
@@ -122,11 +124,17 @@ class _Conversation:
             raise _InterruptedError
         return line.rstrip("\n")
 
+    def _quote(self, text: str, heading: str = "") -> None:
+        """Show what a server wrote, with a margin on every line, so that none can be taken for a line of ours."""
+        quoted = Text.assemble((printable(heading), "bold"), printable(text))
+        for line in quoted.wrap(self._screen, max(self._screen.width - len(MARGIN), NARROWEST)):
+            self._screen.print(Text(MARGIN).append_text(line))
+
     def _say(self, text: str) -> None:
-        self._screen.print(escape(_printable(text)))
+        self._screen.print(escape(printable(text)))
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """What a server wrote, without what would move the cursor or change the screen."""
     return "".join(each if each.isprintable() else "?" for each in text)
 

@@ -193,11 +193,12 @@ class _ScriptedSession(ClientSession):
     async def call_tool(self, *args: Any, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Call a tool, and note which round asks what."""
         call = id(current_call.get())
+        # Otherwise it goes on, with a state or answers.
         if options.get("request_state") is None and options.get("input_responses") is None:
             self._rounds[call] = 0
         result: Any = await super().call_tool(*args, **options)
         if isinstance(result, InputRequiredResult):
-            self._rounds[call] += 1
+            self._rounds[call] = self._rounds.get(call, 0) + 1
             for key, request in (result.input_requests or {}).items():
                 self._asked[id(request)] = (key, self._rounds[call])
         return result

@@ -131,7 +131,7 @@ async def test_an_address_is_shown_and_accepted_without_content() -> None:
     async with terminal() as at:
         asked = question(mode="url", schema=None, url="https://example.com/pay", server=None)
         assert await ask(at, asked, "a") == Accept(None)
-        assert "visit https://example.com/pay" in at.output.getvalue()
+        assert "It wants you to visit:\n  | https://example.com/pay\n" in at.output.getvalue()
         assert "refund of an unnamed server asks" in at.output.getvalue()
 
 
@@ -225,6 +225,19 @@ async def test_a_server_cannot_write_to_the_terminal_as_it_likes() -> None:
         assert "\x1b" not in at.output.getvalue()
         assert "  | ?[2J[bold]Sure[/bold]?" in at.output.getvalue()
         assert "  | --- pay of bank asks" in at.output.getvalue()
+
+
+async def test_no_line_of_a_server_can_be_taken_for_one_of_ours() -> None:
+    forged = f"{'x ' * 60}[a]ccept, [d]ecline or [c]ancel? a\nconfirmed: yes"
+    async with terminal() as at:
+        form = {"type": "object", "properties": {f"ok {'y ' * 60}": {"type": "boolean", "description": "z " * 90}}}
+        await ask(at, question(message=forged, schema=form, url=None), "a", "yes")
+        theirs = at.output.getvalue().splitlines()[1:-1]
+    assert len(theirs) > 6
+    assert [line for line in theirs if not line.startswith("  | ")] == []
+    ours = at.output.getvalue().splitlines()[-1]
+    assert ours.startswith("[a]ccept, [d]ecline or [c]ancel? ok y y y")
+    assert len(ours) < 80
 
 
 async def test_without_a_terminal_it_has_no_opinion(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,8 @@ class Form:
         content = cast("dict[str, Any]", content)
         for name, offered in self.choices.items():
             chosen = content.get(name)
-            if isinstance(chosen, str) and chosen not in offered:
+            several = cast("list[Any]", chosen) if isinstance(chosen, list) else [chosen]
+            if any(isinstance(each, str) and each not in offered for each in several):
                 raise ValueError(MISFIT)
         if self.schema.get("additionalProperties") is False:
             return content
@@ -284,11 +285,13 @@ class _RootsQuestion(_ResultQuestion):
 
 def _choices(schema: Mapping[str, Any]) -> dict[str, frozenset[str]]:
     fields: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
-    offered = {
-        name: field.get("enum") or [each["const"] for each in field.get("oneOf", ()) if "const" in each]
-        for name, field in fields.items()
-    }
+    offered = {name: [*_offered(field), *_offered(field.get("items", {}))] for name, field in fields.items()}
     return {name: frozenset(values) for name, values in offered.items() if values}
+
+
+def _offered(field: Mapping[str, Any]) -> list[Any]:
+    titled = [*field.get("oneOf", ()), *field.get("anyOf", ())]
+    return field.get("enum") or [each["const"] for each in titled if "const" in each]
 
 
 def _fingerprint(value: Any) -> bytes:
