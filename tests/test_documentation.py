@@ -33,6 +33,7 @@ def python_in(document: Path) -> list[CodeExample]:
 def no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models have a key here, and are not to be asked."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("ASKBACK_KEY", "k" * 32)
     monkeypatch.setattr("pydantic_ai.models.ALLOW_MODEL_REQUESTS", False)
 
 

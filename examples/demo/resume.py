@@ -17,7 +17,7 @@ async def story(options: Options) -> None:
     screen.line("another process", f"(number {os.getpid()}) opens it", "bold")
     pending = pending_questions(requests)
     for each in pending:
-        screen.line("somebody is back", each.question.message, "magenta")
+        screen.line("somebody says", each.question.message, "magenta")
         screen.line("", 'the supervisor accepts {"full": false, "sku": "LAMP"}', "bold green")
     answers = {each.id: Accept(Scope(full=False, sku="LAMP")) for each in pending}
     desk = Desk([house_rule], options.model)
