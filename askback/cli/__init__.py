@@ -23,6 +23,8 @@ def main(tokens: Sequence[str] | None = None) -> None:
     try:
         from cyclopts import App
 
+        from askback.cli.console import as_line
+
         commands = [getattr(import_module(f"askback.cli.{name}"), name) for name in COMMANDS]
     except ModuleNotFoundError as missing:
         _fail(f"the command line needs {missing.name}: pip install 'askback[cli]'")
@@ -35,7 +37,7 @@ def main(tokens: Sequence[str] | None = None) -> None:
         finally:
             sys.stdout.flush()
     except CommandError as error:
-        _fail(str(error))
+        _fail(as_line(str(error)))
     except BrokenPipeError:
         # Whoever reads the output has had enough, as `head` has. Python would still write the rest, and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

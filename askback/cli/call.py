@@ -3,25 +3,33 @@
 import json
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import anyio
 from cyclopts import Parameter
+from cyclopts.validators import Number
 from fastmcp.client.client import CallToolResult
-from mcp.shared.exceptions import MCPError
-from mcp_types import Tool
 
-from askback.agents import Accept, Answer, Console, Decline, Policy, PolicyError, Question, rules_from
-from askback.agents.policies import first_answer
-from askback.cli.console import output_console
+from askback.agents import Accept, Answer, Cancel, Console, Decline, Policy, Question, rules_from
+from askback.agents.policies import first_answer, name_of
+from askback.cli.arguments import arguments_for
+from askback.cli.console import as_quotation, as_text, output_console
 from askback.cli.errors import CommandError, NoServerError
-from askback.cli.servers import did_you_mean, server_named
+from askback.cli.scripts import is_script
+from askback.cli.servers import USUAL_NAMES, did_you_mean, server_named
 from askback.testing import Conversation, ConversationError, ScriptedClient
 
+T = TypeVar("T")
+
 NOBODY = "nobody"
+
+MOST_QUESTIONS = 100
+MOST_CANCELLED = 3
+"""How often in a row somebody at the terminal has to want out of a question, to get out of the call."""
 
 
 def call(
@@ -32,6 +40,7 @@ def call(
     arg: Annotated[tuple[str, ...], Parameter(negative=())] = (),
     rules: Path | None = None,
     root: Annotated[tuple[Path, ...], Parameter(negative=())] = (),
+    timeout: Annotated[float, Parameter(validator=Number(gt=0))] = 30,
     legacy: Annotated[bool, Parameter(negative=())] = False,
     as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> int:
@@ -42,42 +51,66 @@ def call(
 
     Args:
         server: The server: module:attribute, path/to/file.py:attribute, a module or file with a server called mcp,
-            server or app, a script to run (.py without a server in it, .js), or an address.
+            server or app, a script to run (.py that serves by itself, .js), or an address.
         tool: The tool to call.
         arg: An argument, as name=value; may be given several times. Values are JSON where the tool takes no text.
         rules: A TOML file of rules, which answer what they may before the terminal is asked.
         root: A directory that the server may be told of; may be given several times.
-        legacy: Speak protocol 2025-11-25 instead of 2026-07-28.
+        timeout: How many seconds the server has to let us connect, and to tell its tools. The call may take as long as
+            it likes.
+        legacy: Speak protocol 2025-11-25, even where the server speaks a newer one.
         as_json: Print JSON for programs: the result, and every question with its answer.
     """
     logging.disable(logging.CRITICAL)  # what a tool fails with is in its result
-    answers = _Answers(rules, root, sys.stderr if as_json else sys.stdout)
-    client = ScriptedClient(_reachable(server), answers, mode="legacy" if legacy else "auto")
+    reachable = _reachable(server)
 
     async def call_and_show() -> int:
-        result = await _result(client, server, tool, arg)
+        answers = _Answers(rules, root, sys.stderr if as_json else sys.stdout)
+        mode = "legacy" if legacy else "auto"
+        client = ScriptedClient(reachable, answers, mode=mode, input_required_max_rounds=MOST_QUESTIONS + 1)
+        result = await _result(client, answers, server, tool, arg, timeout)
         return _Called(result, client.conversation, answers.names).shown(as_json=as_json)
 
     return anyio.run(call_and_show)
 
 
 class _Answers:
-    """The rules, then whoever is at the terminal, and at the end a no."""
+    """The rules, then whoever is at the terminal, and at the end a no; until a server has asked enough."""
 
     def __init__(self, rules: Path | None, roots: Sequence[Path], screen: Any) -> None:
         try:
             self._policies: list[Policy[Any]] = [rules_from(rules)] if rules is not None else []
         except (OSError, ValueError) as error:
             raise CommandError(f"the rules cannot be read: {error}") from error
-        self._policies += [self._directories, Console(output=screen)]
+        self._console = Console(output=screen)
+        self._policies += [self._directories, self._console]
         self._roots = roots
+        self._asked = 0
+        self._cancelled_in_a_row = 0
         self.names: dict[int, str] = {}
         """Who has answered each question."""
+        self.until_enough = anyio.CancelScope()
+        """The time in which questions are answered."""
+        self.enough = ""
+        """Why that is over, once it is."""
 
     async def __call__(self, ctx: None, question: Question) -> Answer:
+        self._asked += 1
+        if self._asked > MOST_QUESTIONS:
+            self._end(f"it has asked {MOST_QUESTIONS} questions, and goes on")
+        if self.enough:
+            return Cancel()
         answer, name = await first_answer(self._policies, cast("Any", ctx), question) or (Decline(), NOBODY)
         self.names[id(question)] = name
+        at_the_terminal = isinstance(answer, Cancel) and name == name_of(self._console)
+        self._cancelled_in_a_row = self._cancelled_in_a_row + 1 if at_the_terminal else 0
+        if self._cancelled_in_a_row == MOST_CANCELLED:
+            self._end(f"{MOST_CANCELLED} of its questions were cancelled, one after another")
         return answer
+
+    def _end(self, reason: str) -> None:
+        self.enough = reason
+        self.until_enough.cancel()
 
     def _directories(self, ctx: Any, question: Question) -> Accept | None:
         return Accept(self._roots) if question.kind == "roots" and self._roots else None
@@ -88,9 +121,9 @@ def _reachable(server: str) -> Any:
     if server.startswith(("http://", "https://")):
         return server
     path = Path(server)
-    if path.suffix == ".js":
-        if not path.is_file():
-            raise CommandError(f"there is no file {server!r}")
+    if path.suffix == ".js" and not path.is_file():
+        raise CommandError(f"there is no file {server!r}")
+    if path.suffix == ".js" or (path.suffix == ".py" and is_script(path, USUAL_NAMES)):
         return path
     try:
         return server_named(server)[1]
@@ -100,46 +133,45 @@ def _reachable(server: str) -> Any:
         raise
 
 
-async def _result(client: ScriptedClient, server: str, tool: str, given: Sequence[str]) -> CallToolResult:
+async def _result(
+    client: ScriptedClient, answers: _Answers, server: str, tool: str, given: Sequence[str], patience: float
+) -> CallToolResult:
+    with _told(f"{server!r} cannot be reached"):
+        await _in_time(client.__aenter__, patience)
     try:
-        await client.__aenter__()
-    except Exception as error:
-        raise CommandError(f"{server!r} cannot be reached: {error}") from error
-    try:
-        tools = {each.name: each for each in await client.list_tools()}
+        with _told(f"{server!r} cannot be reached"):
+            tools = {each.name: each for each in await _in_time(client.list_tools, patience)}
         if tool not in tools:
             there = f"; its tools: {', '.join(tools)}" if tools else "; it has no tools"
             raise CommandError(f"{server!r} has no tool {tool!r}{did_you_mean(tool, tools)}{there}")
-        arguments = _arguments(tools[tool], given)
-        return await client.call_tool(tool, arguments, raise_on_error=False)
-    except (MCPError, ConversationError, PolicyError) as error:
-        raise CommandError(f"{tool!r} cannot be called: {error}") from error
+        with _told(f"{tool!r} cannot be called"), answers.until_enough:
+            return await client.call_tool(tool, arguments_for(tools[tool], given), raise_on_error=False)
+        raise CommandError(f"the call of {tool!r} was ended: {answers.enough}")
     finally:
-        await client.__aexit__(None, None, None)
+        # What goes wrong now says nothing of a call that is over.
+        with suppress(Exception), anyio.move_on_after(patience):
+            await client.__aexit__(None, None, None)
 
 
-def _arguments(tool: Tool, given: Sequence[str]) -> dict[str, Any]:
-    """What was given, as the types that the tool takes."""
-    fields: Mapping[str, Mapping[str, Any]] = tool.input_schema.get("properties", {})
-    arguments: dict[str, Any] = {}
-    for each in given:
-        name, separator, text = each.partition("=")
-        if not separator:
-            raise CommandError(f"an argument is given as name=value, not as {each!r}")
-        if name not in fields:
-            there = f"; it takes {', '.join(fields)}" if fields else "; it takes none"
-            raise CommandError(f"{tool.name!r} takes no argument {name!r}{did_you_mean(name, fields)}{there}")
-        arguments[name] = _value(text, fields[name])
-    return arguments
-
-
-def _value(text: str, field: Mapping[str, Any]) -> Any:
-    if field.get("type") == "string":
-        return text
+async def _in_time(ask: Callable[[], Awaitable[T]], seconds: float) -> T:
     try:
-        return json.loads(text)
-    except ValueError:
-        return text
+        with anyio.fail_after(seconds):
+            return await ask()
+    except TimeoutError:
+        raise TimeoutError(f"it has not answered for {seconds:g} seconds") from None
+
+
+@contextmanager
+def _told(what: str) -> Generator[None]:
+    """Tell of whatever goes wrong with a server in a sentence."""
+    try:
+        yield
+    except CommandError:
+        raise
+    except ConversationError as error:
+        raise CommandError(f"{what}: {error.reason}") from error
+    except Exception as error:
+        raise CommandError(f"{what}: {str(error) or type(error).__name__}") from error
 
 
 @dataclass(frozen=True)
@@ -165,11 +197,14 @@ class _Called:
     def _print(self) -> None:
         console = output_console()
         for exchange in self.conversation.exchanges:
-            asked = exchange.question.message or f"for {exchange.question.kind}"
+            question = exchange.question
+            asked = f"asked:\n{as_quotation(question.message)}" if question.message else f"asked for {question.kind}"
             content = f" {json.dumps(exchange.content)}" if exchange.content is not None else ""
-            by = self.names[id(exchange.question)]
-            console.print(f"asked: {asked}\n  {exchange.action}{content}, by {by}", markup=False)
-        console.print(self._text, style="red" if self.result.is_error else "", markup=False)
+            console.print(f"{asked}\n  {exchange.action}{content}, by {self.names[id(question)]}")
+        if self.result.is_error:
+            console.print(as_text(self._text), style="red")
+        else:
+            console.file.write(as_text(self._text) + "\n")
 
     def _as_json(self) -> dict[str, Any]:
         return {

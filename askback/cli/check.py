@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from askback.cli.errors import RefusedError
+from askback.cli.console import as_line
+from askback.cli.errors import CommandError, RefusedError
 from askback.cli.findings import Finding, IgnorableCode, merged
 from askback.cli.rules import RULES
-from askback.cli.servers import load_server
+from askback.cli.servers import LoadedServer, load_server
 from askback.cli.source import Place
 from askback.integration.engine.graph import identity
 
@@ -40,12 +41,26 @@ def check(
     except RefusedError as refused:
         findings, checked = [_refusal(refused)], "it could not be loaded"
     else:
+        _say_what_is_left_out(server, loaded)
         found = merged(finding for rule in RULES for finding in rule(loaded))
         findings = [each for each in found if each.code not in {*ignore, *each.place.ignored}]
         resolvers = {identity(plan.fn) for _, plan in loaded.resolvers}
         checked = f"{_count(loaded.tools, 'tool')} and {_count(resolvers, 'resolver')} were checked"
     _print(findings, checked, as_json=format == "json")
     return 1 if findings else 0
+
+
+def _say_what_is_left_out(server: str, loaded: LoadedServer) -> None:
+    """Tell of tools that run elsewhere, as a proxy's do.
+
+    Raises:
+        CommandError: If that leaves nothing to look into.
+    """
+    if not loaded.tools:
+        left_out = f"the tools of {server!r} {loaded.left_out}"
+        raise CommandError(left_out if loaded.left_out else f"{server!r} has no tools")
+    if loaded.left_out:
+        sys.stderr.write(as_line(f"askback: some tools of {server!r} {loaded.left_out}") + "\n")
 
 
 def _refusal(refused: RefusedError) -> Finding:
@@ -68,8 +83,8 @@ def _print(findings: Sequence[Finding], checked: str, *, as_json: bool) -> None:
         return
     for each in findings:
         tools = f" of {', '.join(each.tools)}" if each.tools else ""
-        file.write(f"{_shown(each.place)}: {each.code}: {each.resolver}{tools}\n")
-        file.write(f"    {each.problem}\n    {each.remedy}\n")
+        lines = (f"{_shown(each.place)}: {each.code}: {each.resolver}{tools}", each.problem, each.remedy)
+        file.write("\n    ".join(map(as_line, lines)) + "\n")
     file.write(f"{_count(findings, 'finding')}; {checked}.\n")
 
 

@@ -1,9 +1,15 @@
-"""Where commands print to."""
+"""Where commands print to, and how they print what others have written.
+
+A server chooses its names, messages and results, and a terminal obeys some characters: it moves its cursor, changes its
+title, fills the clipboard, turns the direction of a line. None of these reaches it.
+"""
 
 import os
 from typing import IO
 
 from rich.console import Console
+
+from askback.agents.console import printable
 
 UNBROKEN = 10_000
 """The width where nobody looks: lines are then as long as what they say."""
@@ -11,7 +17,23 @@ UNBROKEN = 10_000
 
 def output_console(file: IO[str] | None = None) -> Console:
     """A console that styles what a person sees at a terminal, and nothing where it is not one or `NO_COLOR` is set."""
-    console = Console(file=file, highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
+    color_system = None if os.environ.get("NO_COLOR") else "auto"
+    console = Console(file=file, highlight=False, markup=False, emoji=False, color_system=color_system)
     if not console.is_terminal:
         console.width = UNBROKEN
     return console
+
+
+def as_text(written: str) -> str:
+    """What somebody has written, with its lines and tabs."""
+    return "".join(each if each in "\n\t" else printable(each) for each in written.replace("\r\n", "\n"))
+
+
+def as_quotation(written: str) -> str:
+    """What somebody has written, with a margin, so that none of its lines can be taken for one of ours."""
+    return "\n".join(f"  | {printable(line)}" for line in written.splitlines())
+
+
+def as_line(written: str) -> str:
+    """What somebody has written, on one line."""
+    return printable(" ".join(line.strip() for line in written.splitlines() if line.strip()))

@@ -13,7 +13,7 @@ from askback.cli.console import output_console
 from askback.cli.errors import CommandError
 from askback.cli.graphs import ToolGraph, graph_of
 from askback.cli.mermaid import mermaid_of
-from askback.cli.servers import ServedTool, did_you_mean, load_server
+from askback.cli.servers import LoadedServer, ServedTool, did_you_mean, load_server
 from askback.cli.svg import svg_of
 from askback.cli.tree import tree_of
 
@@ -39,7 +39,7 @@ def graph(
         format: A tree for the terminal, a Mermaid flowchart, an SVG picture, or JSON for programs.
         output: The file to write to, instead of the terminal.
     """
-    graphs = [graph_of(each) for each in _chosen(server, load_server(server).tools, tools)]
+    graphs = [graph_of(each) for each in _chosen(server, load_server(server), tools)]
     if output is None:
         _print(graphs, format, output_console())
         return
@@ -50,29 +50,33 @@ def graph(
         raise CommandError(f"{str(output)!r} cannot be written: {error.strerror}") from error
 
 
-def _chosen(server: str, served: Sequence[ServedTool], names: Sequence[str]) -> list[ServedTool]:
+def _chosen(server: str, loaded: LoadedServer, names: Sequence[str]) -> list[ServedTool]:
     """The tools that were named, or all that have something to draw.
 
     Raises:
         CommandError: If there is no such tool, or nothing to draw.
     """
+    served = loaded.tools
     if not names:
         resolved = [each for each in served if each.resolved.plans]
         if not resolved:
-            raise CommandError(f"no tool of {server!r} has resolvers. {_there(served)}")
+            raise CommandError(f"no tool of {server!r} has resolvers. {_there(loaded)}")
         return resolved
     chosen: list[ServedTool] = []
     for name in names:
         found = [each for each in served if name in (each.name, each.name.partition("@")[0])]
         if not found:
             near = did_you_mean(name, [each.name for each in served])
-            raise CommandError(f"{server!r} has no tool {name!r}{near or '.'} {_there(served)}")
+            raise CommandError(f"{server!r} has no tool {name!r}{near or '.'} {_there(loaded)}")
         chosen += found
     return chosen
 
 
-def _there(served: Sequence[ServedTool]) -> str:
-    return f"Its tools: {', '.join(each.name for each in served)}" if served else "It has no tools"
+def _there(loaded: LoadedServer) -> str:
+    if not loaded.tools:
+        return f"Its tools {loaded.left_out}" if loaded.left_out else "It has no tools"
+    tools = f"Its tools: {', '.join(each.name for each in loaded.tools)}"
+    return f"{tools}; others {loaded.left_out}" if loaded.left_out else tools
 
 
 def _print(graphs: Sequence[ToolGraph], form: Format, console: Console) -> None:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
+from askback.agents.console import printable
 from askback.cli.graphs import Link, Resolver, ToolGraph
 
 ENTITIES = str.maketrans(
-    {"#": "#35;", '"': "#quot;", "&": "#amp;", "<": "#lt;", ">": "#gt;", "`": "#96;", "\n": "#9252;"}
+    {"#": "#35;", '"': "#quot;", "&": "#amp;", "<": "#lt;", ">": "#gt;", "`": "#96;", "%": "#37;", "\n": "#9252;"}
 )
+"""For what would be read as markup, as a directive or a comment (`%%`), or as the end of a line."""
 
 CLASSES = """\
     classDef tool stroke-width:2px
@@ -50,4 +52,4 @@ def _arrows(tool: str, to: str, needs: Iterable[Link]) -> list[str]:
 
 def _quoted(*lines: str) -> str:
     """Text that Mermaid shows as it is."""
-    return '"' + "<br/>".join(line.translate(ENTITIES) for line in lines) + '"'
+    return '"' + "<br/>".join(printable(line.translate(ENTITIES)) for line in lines) + '"'

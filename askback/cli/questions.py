@@ -2,9 +2,9 @@
 
 import ast
 import contextlib
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import FunctionType, MethodType
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, PydanticUserError
@@ -75,7 +75,11 @@ def written_questions(source: FunctionSource, within: frozenset[Any] = frozenset
         if is_class_of(called, MARKERS):
             model = source.stands_for(_argument(call, MODEL_ARGUMENT, "schema"))
             yield QuestionCall(_whom(called), model if isinstance(model, type) else None, call, source)
-        elif inspect.isfunction(called) and called not in within and (questions := annotated_questions(called)):
+        elif (
+            isinstance(called, FunctionType | MethodType)
+            and called not in within
+            and (questions := annotated_questions(called))
+        ):
             yield from (QuestionCall(whom, model, call, source) for whom, model in questions)
             yield from written_questions(FunctionSource(called), within | {called})
 

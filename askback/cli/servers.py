@@ -24,6 +24,7 @@ from fastmcp.utilities.versions import VersionSpec
 from mcp.server.mcpserver import MCPServer
 
 from askback.cli.errors import CommandError, NoServerError, RefusedError
+from askback.cli.scripts import serving_line
 from askback.integration import ResolverPlan
 from askback.integration.tools import ResolverPlans, resolver_plans
 from askback.words import InvalidSignature
@@ -55,11 +56,20 @@ class LoadedServer:
     module: ModuleType
     tools: tuple[ServedTool, ...]
     """Those that are functions of this process."""
+    elsewhere: tuple[str, ...]
+    """The names of those that are not, as a proxy's."""
+    tools_of_others: tuple[Callable[..., Any], ...]
+    """The functions that are tools of other servers in this process."""
 
     @property
     def resolvers(self) -> Iterator[tuple[ServedTool, ResolverPlan]]:
         """The resolvers of each tool; those that tools share come once for each."""
         return ((tool, plan) for tool in self.tools for plan in tool.resolved.plans)
+
+    @property
+    def left_out(self) -> str:
+        """What is wrong with the tools that are not functions of this process, if there are any."""
+        return f"run elsewhere, and cannot be looked into: {', '.join(self.elsewhere)}" if self.elsewhere else ""
 
 
 def load_server(name: str) -> LoadedServer:
@@ -76,7 +86,7 @@ def load_server(name: str) -> LoadedServer:
             f"tools{_servers_in(module)}"
         )
     with _failing(f"the tools of {name!r} cannot be listed"):
-        return LoadedServer(module, tuple(anyio.run(_tools_of, server)))
+        return anyio.run(_loaded, module, server)
 
 
 def server_named(name: str) -> tuple[ModuleType, Server | MCPServer]:
@@ -109,8 +119,9 @@ def _imported(where: str) -> ModuleType:
         )
     with _failing(f"{where!r} fails when it is imported"):
         if is_file:
-            return _executed(path)
+            return _executed(where, path)
         try:
+            _check_imports(where, _file_of(where))
             return importlib.import_module(where)
         except ModuleNotFoundError as missing:
             if missing.name is None or not f"{where}.".startswith(f"{missing.name}."):
@@ -125,7 +136,22 @@ def _files(folder: Path) -> Iterator[Path]:
     return folder.glob("*.py")
 
 
-def _executed(path: Path) -> ModuleType:
+def _file_of(module: str) -> Path:
+    spec = importlib.util.find_spec(module)
+    return Path(spec.origin if spec is not None and spec.origin is not None else "")
+
+
+def _check_imports(where: str, file: Path) -> None:
+    """Refuse what would serve, on our own input and output, and never come back."""
+    line = serving_line(file)
+    if line is not None:
+        raise CommandError(
+            f"{where!r} would serve as soon as it is imported (line {line}): put that under if __name__ == '__main__':"
+        )
+
+
+def _executed(where: str, path: Path) -> ModuleType:
+    _check_imports(where, path)
     # Under its own name, modules beside it that import it back get this one; under a name that is taken, they cannot.
     name = path.stem if path.stem not in sys.modules else str(path)
     spec = importlib.util.spec_from_file_location(name, path)
@@ -170,18 +196,32 @@ async def _made_by(factory: Callable[[], Any]) -> Any:
     return await made if inspect.isawaitable(made) else made
 
 
-async def _tools_of(server: Server) -> list[ServedTool]:
+async def _loaded(module: ModuleType, server: Server) -> LoadedServer:
     # On this transport FastMCP trusts whoever asks, and hides no tool for want of a token.
     set_transport("stdio")
     # A provider that fails would be left out with no more than a warning.
     server.provider_error_strategy = "raise"
     served: list[ServedTool] = []
+    elsewhere: list[str] = []
     for tool in await server.list_tools(run_middleware=False):
+        name = f"{tool.name}@{tool.version}" if tool.version else tool.name
         fn = await _function_of(tool)
-        if fn is not None:
-            name = f"{tool.name}@{tool.version}" if tool.version else tool.name
+        if fn is None:
+            elsewhere.append(name)
+        else:
             served.append(ServedTool(name, tuple(tool.parameters.get("properties", {})), fn, resolver_plans(fn)))
-    return served
+    # What others have from elsewhere is left alone: to list it, they might have to connect.
+    own = [tool for other in _servers_but(server) for tool in await other.local_provider.list_tools()]
+    functions = [await _function_of(tool) for tool in own]
+    return LoadedServer(module, tuple(served), tuple(elsewhere), tuple(each for each in functions if each is not None))
+
+
+def _servers_but(server: Server) -> list[Server]:
+    """The other servers that modules of this process have."""
+    values = [value for module in list(sys.modules.values()) for value in getattr(module, "__dict__", {}).values()]
+    # Some objects run code when they are asked for their class.
+    others = {id(each): each for each in values if issubclass(type(each), fastmcp.FastMCP) and each is not server}
+    return list(others.values())
 
 
 async def _function_of(tool: Tool | None) -> Callable[..., Any] | None:

@@ -11,19 +11,25 @@ import io
 import random
 import re
 import sys
+import sysconfig
 import tokenize
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from askback.integration.engine.annotations import closure_of, function_behind
+from askback.integration.engine.annotations import callee, closure_of, function_behind
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 UNKNOWN = object()
 """What an expression stands for, where that is known only while the function runs."""
+
+LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
+
+GROWING = frozenset({"add", "append", "appendleft", "extend", "insert", "setdefault", "update", "write"})
+"""The methods that make what they are passed a part of what they are called on."""
 
 IGNORE = re.compile(r"#\s*askback:\s*ignore\[([^\]]*)\]")
 
@@ -68,7 +74,8 @@ class FunctionSource:
         code = getattr(self.function, "__code__", None)
         self.path, self.line = (code.co_filename, code.co_firstlineno) if code is not None else ("<built in>", 0)
         self.file = _file(self.path) if code is not None else None
-        self.node = _node_of(code, self.file.tree) if self.file is not None else None
+        self.node = _node_of(code, self.path) if self.file is not None else None
+        self._bound_to = _bound_to(callee(fn))
         if self.node is not None:
             self.line = self.node.lineno
 
@@ -103,9 +110,8 @@ class FunctionSource:
         made_of: dict[str, list[ast.expr]] = {}
         for node in ast.walk(self.node) if self.node is not None else ():
             for target, value in _assignments(node):
-                for each in ast.walk(target):
-                    if isinstance(each, ast.Name):
-                        made_of.setdefault(each.id, []).append(value)
+                for name in _names_in(target):
+                    made_of.setdefault(name, []).append(value)
         return made_of
 
     def stands_for(self, expression: ast.expr | None) -> Any:
@@ -126,16 +132,17 @@ class FunctionSource:
             itself = any(isinstance(each, ast.Name) and each.id == name for each in values)
             return self.stands_for(values[0]) if len(values) == 1 and not itself else UNKNOWN
         if name in self._parameters:
-            return UNKNOWN
+            return self._bound_to if name == self._parameters[0] else UNKNOWN
         for names in (closure_of(self.function), getattr(self.function, "__globals__", {}), vars(builtins)):
             if name in names:
                 return names[name]
         return UNKNOWN
 
     @functools.cached_property
-    def _parameters(self) -> set[str]:
+    def _parameters(self) -> list[str]:
+        """Those of the function, and then of the functions in it."""
         nodes = ast.walk(self.node) if self.node is not None else ()
-        return {each.arg for each in nodes if isinstance(each, ast.arg)}
+        return [each.arg for each in nodes if isinstance(each, ast.arg)]
 
     @functools.cached_property
     def _imported(self) -> dict[str, Any]:
@@ -155,9 +162,16 @@ class FunctionSource:
         return imported
 
 
-def _node_of(code: Any, tree: ast.Module) -> FunctionNode | None:
-    """The node that was compiled to `code`."""
-    for node in ast.walk(tree):
+def is_library(path: str) -> bool:
+    """Whether a file belongs to Python, or was installed: nobody who reads a finding would mend it there."""
+    return any(Path(path).resolve().is_relative_to(library) for library in LIBRARIES)
+
+
+@functools.cache
+def _node_of(code: Any, path: str) -> FunctionNode | None:
+    """The node in a file that was compiled to `code`."""
+    file = _file(path)
+    for node in ast.walk(file.tree) if file is not None else ():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == code.co_name:
             first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
             if first == code.co_firstlineno:
@@ -181,9 +195,27 @@ def _assignments(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
         yield node.optional_vars, node.context_expr
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         call = node.value
-        if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in GROWING:
             passed = (*call.args, *(each.value for each in call.keywords))
             yield from ((call.func.value, argument) for argument in passed)
+
+
+def _names_in(target: ast.expr) -> Iterator[str]:
+    """The variables that an assignment changes. An attribute is no variable: what it belongs to has others."""
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, ast.Subscript | ast.Starred):
+        yield from _names_in(target.value)
+    elif isinstance(target, ast.Tuple | ast.List):
+        for each in target.elts:
+            yield from _names_in(each)
+
+
+def _bound_to(target: Any) -> Any:
+    """What the first parameter of a function stands for, where it is a method: its object or class."""
+    if isinstance(target, MethodType):
+        return target.__self__
+    return UNKNOWN if inspect.isroutine(target) or isinstance(target, type) else target
 
 
 def _module(name: str) -> Any:
@@ -200,4 +232,7 @@ def _attribute(owner: Any, name: str) -> Any:
         with contextlib.suppress(Exception):
             return getattr(owner, name)
         return UNKNOWN
-    return inspect.getattr_static(owner, name, UNKNOWN)
+    found: Any = inspect.getattr_static(owner, name, UNKNOWN)
+    if type(found) in (FunctionType, classmethod, staticmethod):
+        return found.__get__(owner)
+    return found

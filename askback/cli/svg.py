@@ -8,6 +8,7 @@ from html import escape
 
 from rich.cells import cell_len, chop_cells
 
+from askback.agents.console import printable
 from askback.cli.graphs import WORDS, Link, Resolver, ToolGraph
 from askback.cli.layout import Layout, Slot, layout_of
 
@@ -95,7 +96,7 @@ def svg_of(graphs: Sequence[ToolGraph]) -> str:
     parts += _legend(graphs, y)
     height = y + len(_looks(graphs)) * LINE + 3 * LINE
     width += 2 * MARGIN
-    names = escape(", ".join(graph.tool for graph in graphs))
+    names = escape(printable(", ".join(graph.tool for graph in graphs)))
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
@@ -112,9 +113,12 @@ def svg_of(graphs: Sequence[ToolGraph]) -> str:
 
 
 def wrapped(text: str, cells: int = CELLS) -> list[str]:
-    """Text in lines of at most so many cells, broken after spaces and underscores where there are any."""
+    """Text in lines of at most so many cells, broken after spaces and underscores where there are any.
+
+    XML has no way to write most characters that cannot be printed, so there are none in it.
+    """
     lines = [""]
-    for piece in (part for word in re.findall(r"[^ _.]*[ _.]?", text) for part in chop_cells(word, cells)):
+    for piece in (part for word in re.findall(r"[^ _.]*[ _.]?", printable(text)) for part in chop_cells(word, cells)):
         if cell_len(lines[-1] + piece.rstrip()) > cells:
             lines.append("")
         lines[-1] += piece
@@ -199,6 +203,4 @@ def _legend(graphs: Iterable[ToolGraph], y: float) -> Iterator[str]:
 
 
 def _text(x: float, y: float, text: str, look: str) -> str:
-    # XML has no way to write most characters that cannot be printed.
-    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
-    return f'<text class="{look}" x="{x:.1f}" y="{y:.1f}" xml:space="preserve">{escape(shown)}</text>'
+    return f'<text class="{look}" x="{x:.1f}" y="{y:.1f}" xml:space="preserve">{escape(text)}</text>'

@@ -5,13 +5,14 @@ from collections.abc import Iterable
 from rich.text import Text
 from rich.tree import Tree
 
+from askback.agents.console import printable
 from askback.cli.graphs import Link, ToolGraph
 
 
 def tree_of(graph: ToolGraph) -> Tree:
     """What a tool needs, and what that needs. What several need is drawn once, and named afterwards."""
     tree = Tree(
-        Text.assemble((graph.tool, "bold"), f"({', '.join(graph.arguments)})", "  ", (graph.effort, "dim")),
+        _text((graph.tool, "bold"), (f"({', '.join(graph.arguments)})", ""), ("  ", ""), (graph.effort, "dim")),
         guide_style="dim",
     )
     _grow(tree, graph, graph.needs, drawn=set())
@@ -21,8 +22,8 @@ def tree_of(graph: ToolGraph) -> Tree:
 def _grow(tree: Tree, graph: ToolGraph, needs: Iterable[Link], drawn: set[int]) -> None:
     for link in needs:
         resolver = graph.resolvers[link.resolver]
-        label = Text.assemble(
-            link.parameter,
+        label = _text(
+            (link.parameter, ""),
             (" takes the outcome of " if link.takes == "outcome" else " from ", "dim"),
             (resolver.name, "bold cyan"),
         )
@@ -32,9 +33,16 @@ def _grow(tree: Tree, graph: ToolGraph, needs: Iterable[Link], drawn: set[int]) 
         drawn.add(link.resolver)
         branch = tree.add(label)
         for asks in resolver.asks:
-            branch.add(Text(str(asks), "yellow")).children.extend(Tree(Text(str(field))) for field in asks.fields)
+            branch.add(_text((str(asks), "yellow"))).children.extend(
+                Tree(_text((str(each), ""))) for each in asks.fields
+            )
         for argument in resolver.arguments:
-            branch.add(Text.assemble(argument, (" from the tool's arguments", "dim")))
+            branch.add(_text((argument, ""), (" from the tool's arguments", "dim")))
         for context in resolver.contexts:
-            branch.add(Text.assemble(context, (" from the context of the call", "dim")))
+            branch.add(_text((context, ""), (" from the context of the call", "dim")))
         _grow(branch, graph, resolver.needs, drawn)
+
+
+def _text(*parts: tuple[str, str]) -> Text:
+    """Parts of a line, each with its style."""
+    return Text.assemble(*((printable(text), style) for text, style in parts))

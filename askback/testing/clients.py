@@ -27,7 +27,7 @@ from askback.agents.answers import Answer, Defer
 from askback.agents.questions import Question, question_of
 from askback.agents.responses import content_of, response_to
 from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
-from askback.testing.generations import ExactClient
+from askback.testing.generations import GenerationClient
 from askback.testing.scripts import (
     RESULTS,
     Answers,
@@ -47,7 +47,7 @@ NEVER_CALLED: Any = object
 """A handler to declare a capability with. The sessions answer by themselves."""
 
 
-class ScriptedClient(ExactClient):
+class ScriptedClient(GenerationClient):
     """A `fastmcp.Client` whose person, model and directories are in a script.
 
         async with ScriptedClient(mcp, {"Order anyway": {"confirm": True}}) as client:

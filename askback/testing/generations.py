@@ -16,8 +16,14 @@ def mode_of(generation: Generation) -> Mode:
     return "auto" if generation == "2026-07-28" else "legacy"
 
 
-class ExactClient(fastmcp.Client[Any]):
-    """A client that fails to connect rather than fall back to another generation."""
+class GenerationClient(fastmcp.Client[Any]):
+    """A client that, told a generation, fails to connect rather than fall back to the other."""
+
+    def __init__(self, server: Any, *, generation: Generation | None = None, **options: Any) -> None:
+        if generation is not None:
+            options["mode"] = mode_of(generation)
+        super().__init__(server, **options)
+        self._generation = generation
 
     async def __aenter__(self) -> Self:
         """Connect.
@@ -26,8 +32,8 @@ class ExactClient(fastmcp.Client[Any]):
             RuntimeError: If the server does not speak the generation.
         """
         await super().__aenter__()
-        if self.mode == "auto" and self.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            spoken = self.protocol_version
+        spoken = self.protocol_version
+        if self._generation == GENERATIONS[0] and spoken not in MODERN_PROTOCOL_VERSIONS:
             await super().__aexit__(None, None, None)  # pyright: ignore[reportUnknownMemberType]
-            raise RuntimeError(f"The server speaks {spoken}, and is to be tried on {GENERATIONS[0]}")
+            raise RuntimeError(f"The server speaks {spoken}, and is to be tried on {self._generation}")
         return self

@@ -18,7 +18,7 @@ from askback.agents.questions import Question
 from askback.agents.records import AnswerRecord, OnAnswer
 from askback.agents.suspension import PendingQuestion, pending_questions, resume_with
 from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
-from askback.testing.generations import ExactClient
+from askback.testing.generations import GenerationClient
 from askback.testing.rehearsals import Rehearsal
 from askback.testing.scripts import Answers, NotScriptedError, Script, check_used, reply_of, script_of, unanswered
 from askback.toolsets import ResolverToolset
@@ -126,13 +126,16 @@ class Stage(Generic[OutputT]):
                 server = servers.get(toolset.id)
                 stack.enter_context(
                     toolset.override(
-                        client=ExactClient(self.rehearsal.transport(server)) if server is not None else None,
+                        client=self._client_of(server) if server is not None else None,
                         mode=self.rehearsal.mode,
                         policies=[policy] if policy is not None else None,
                         on_answer=see,
                     )
                 )
             yield
+
+    def _client_of(self, server: Any) -> GenerationClient:
+        return GenerationClient(self.rehearsal.transport(server), generation=self.rehearsal.generation)
 
     def _servers(self, toolsets: list[ResolverToolset[Any]]) -> Mapping[str | None, Any]:
         ids = [toolset.id for toolset in toolsets]

@@ -67,7 +67,7 @@ class Rehearsal:
         Raises:
             ValueError: If the server cannot be reached over this kind of connection.
         """
-        return ScriptedClient(self.transport(server), answers, mode=self.mode, **options)
+        return ScriptedClient(self.transport(server), answers, generation=self.generation, **options)
 
     async def call(
         self, server: Any, tool: str, arguments: Mapping[str, Any] | None = None, answers: Answers = None

@@ -27,6 +27,10 @@ class Yes(BaseModel):
     ok: bool
 
 
+class Words(BaseModel):
+    words: str
+
+
 class Login(BaseModel):
     user: str
     password: str
@@ -61,29 +65,29 @@ def log_in() -> Elicit[Login]:
     return Elicit("Who are you?", Login)
 
 
-def constant_message() -> Elicit[Yes]:
-    return Elicit(PROMPT, Yes)
+def constant_message() -> Elicit[Words]:
+    return Elicit(PROMPT, Words)
 
 
-def formatted_message(title: str) -> Elicit[Yes]:
+def formatted_message(title: str) -> Elicit[Words]:
     text = "The key of {}" if title else "Nothing"
     text = text + "!"
-    return Elicit(text.format(title), schema=Yes)
+    return Elicit(text.format(title), schema=Words)
 
 
-def harmless_message(title: str) -> Elicit[Yes]:
+def harmless_message(title: str) -> Elicit[Words]:
     shown = {"password": title}
-    return Elicit(message=f"Delete {shown['password']}?", schema=Yes)
+    return Elicit(message=f"Delete {shown['password']}?", schema=Words)
 
 
 def silenced_login() -> Elicit[Login]:  # askback: ignore[secret-in-form, changing-question]
     return Elicit("Who are you?", Login)
 
 
-def silenced_message() -> Elicit[Yes]:
+def silenced_message() -> Elicit[Words]:
     return Elicit(
         "Your token?",
-        Yes,
+        Words,
     )  # askback: ignore[secret-in-form]
 
 
@@ -154,15 +158,15 @@ def within() -> Elicit[Yes]:
             return Elicit(f"{now}", Yes)
 
 
-def worded(message: str) -> Elicit[Yes]:
-    return Elicit(f"{message} {new_id()}", Yes) if message else worded(PROMPT)
+def worded(message: str) -> Elicit[Words]:
+    return Elicit(f"{message} {new_id()}", Words) if message else worded(PROMPT)
 
 
 async def worded_later(number: float) -> Elicit[Yes]:
     return Elicit(f"{number}", Yes)
 
 
-def delegates() -> Elicit[Yes]:
+def delegates() -> Elicit[Words]:
     return worded("Your PIN?")
 
 
@@ -285,11 +289,11 @@ def plain_function() -> int:
 def secret(
     title: str,
     a: Annotated[Login, Resolve(log_in)],
-    b: Annotated[Yes, Resolve(constant_message)],
-    c: Annotated[Yes, Resolve(formatted_message)],
-    d: Annotated[Yes, Resolve(harmless_message)],
+    b: Annotated[Words, Resolve(constant_message)],
+    c: Annotated[Words, Resolve(formatted_message)],
+    d: Annotated[Words, Resolve(harmless_message)],
     e: Annotated[Login, Resolve(silenced_login)],
-    f: Annotated[Yes, Resolve(silenced_message)],
+    f: Annotated[Words, Resolve(silenced_message)],
 ) -> str:
     return f"{title}{a}{b}{c}{d}{e}{f}"
 
@@ -333,7 +337,7 @@ def changing(
     u: Annotated[Any, Resolve(Empty)],
     v: Annotated[Yes, Resolve(within)],
     w: Annotated[Yes, Resolve(empty_cell())],
-    x: Annotated[Yes, Resolve(delegates)],
+    x: Annotated[Words, Resolve(delegates)],
     y: Annotated[Yes, Resolve(delegates_later)],
 ) -> str:
     return f"{title}{a}{b}{c}{d}{e}{f}{g}{h}{i}{j}{k}{l}{m}{n}{o}{p}{q}{r}{s}{u}{v}{w}{x}{y}"

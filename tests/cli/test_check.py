@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +82,7 @@ def test_questions_that_change_are_found_through_variables_aliases_and_other_res
     }
     assert {name: each["problem"] for name, each in findings.items()} == {
         **{
-            name: f"The question contains {each}, which is something else in every round."
+            name: f"The question contains {each}, which may be something else in the next round."
             for name, each in culprits.items()
         },
         "rolls": "The form of Rolling comes out differently each time it is made.",
@@ -93,8 +92,8 @@ def test_questions_that_change_are_found_through_variables_aliases_and_other_res
 def test_defaults_that_change_are_found(cli: CommandLine) -> None:
     problems = [each["problem"] for each in found(cli) if each["code"] == "changing-default"]
     assert problems == [
-        "Left out of an answer, 'number' of Ticket is new_id(), which is something else in every round.",
-        "Left out of an answer, 'at' of Ticket is time(), which is something else in every round.",
+        "Left out of an answer, 'number' of Ticket is new_id(), which may be something else in the next round.",
+        "Left out of an answer, 'at' of Ticket is time(), which may be something else in the next round.",
     ]
 
 
@@ -179,6 +178,8 @@ mcp.disable(names={"disabled"})
 other = FastMCP("Other")
 @other.tool
 def elsewhere(it: Annotated[Yes, Resolve(second)]) -> str: ...
+@mcp.tool
+def enabled() -> str: ...
 @resolved
 def not_yet(it: Annotated[Yes, Resolve(third)]) -> str: ...
 """
@@ -199,9 +200,11 @@ def test_what_a_library_offers_need_not_be_used(
 ) -> None:
     library = folder / "libraries"
     library.mkdir()
-    monkeypatch.setattr("askback.cli.rules.reach.LIBRARIES", (library,))
+    monkeypatch.setattr("askback.cli.source.LIBRARIES", (library,))
     monkeypatch.syspath_prepend(library)
-    (library / "offers_a_lot.py").write_text(HEAD + "def used() -> int: ...\ndef unused() -> Elicit[Yes]: ...\n")
+    (library / "offers_a_lot.py").write_text(
+        HEAD + "def used() -> int: ...\ndef unused() -> Elicit[Yes]: ...\n@mcp.tool\ndef t(): ...\n"
+    )
     tool = "import offers_a_lot\n@mcp.tool\ndef t(a: Annotated[int, Resolve(offers_a_lot.used)]) -> str: ...\n"
     (folder / "modest.py").write_text(HEAD + tool)
     assert found(cli, "modest.py") == []
@@ -262,10 +265,222 @@ def t(a: Annotated[int, Resolve(Looks(1))], b: Annotated[int, Resolve(Looks(2))]
     assert cli("check", "unhashable.py").out == "no findings; 1 tool and 2 resolvers were checked.\n"
 
 
-def test_without_the_agent_side_secrets_cannot_be_checked(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [each for each in sys.modules if each.startswith("askback.agents")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "pydantic_ai", None)
-    ran = cli("check", FAULTS)
+SECRETS = """
+from typing import Literal
+class Limit(BaseModel):
+    max_tokens: int
+    keep_key: bool
+    token_kind: Literal["bearer", "basic"]
+class Note(BaseModel):
+    note: str = ""
+def reset() -> Elicit[Yes]:
+    return Elicit("This will reset the user's password. Continue?", Yes)
+def limit() -> Elicit[Limit]:
+    return Elicit("How many tokens at most?", Limit)
+def noted() -> Elicit[Note]:
+    return Elicit("The API key?", Note)
+def nested() -> Any:
+    class Nested(BaseModel):
+        inner: Yes
+    return Elicit("The password?", Nested)
+@mcp.tool
+def t(
+    a: Annotated[Yes, Resolve(reset)],
+    b: Annotated[Limit, Resolve(limit)],
+    c: Annotated[Note, Resolve(noted)],
+    d: Annotated[Any, Resolve(nested)],
+) -> str: ...
+"""
+
+
+def test_a_form_without_room_for_text_asks_for_no_secret(cli: CommandLine, folder: Path) -> None:
+    (folder / "confirming.py").write_text(HEAD + SECRETS)
+    assert resolvers(found(cli, "confirming.py"), "secret-in-form") == ["noted", "nested"]
+
+
+def test_a_resolver_that_another_server_of_the_process_needs_is_not_reported(cli: CommandLine, folder: Path) -> None:
+    (folder / "shared.py").write_text(HEAD + "def one() -> Elicit[Yes]: ...\ndef two() -> Elicit[Yes]: ...\n")
+    for name in ("one", "two"):
+        source = f"""
+import shared
+def register():
+    @mcp.tool
+    def t(it: Annotated[Any, Resolve(shared.{name})]) -> str: ...
+register()
+"""
+        (folder / f"uses_{name}.py").write_text(HEAD + source)
+    (alone,) = found(cli, "uses_one")
+    assert (alone["code"], alone["resolver"]) == ("unreached-resolver", "two")
+    assert alone["problem"] == "No tool of this server reaches this resolver, so here it never runs."
+    assert "if no other server needs it" in alone["remedy"]
+    (folder / "both.py").write_text("from uses_one import mcp\nimport uses_two\n")
+    assert found(cli, "both") == []
+
+
+CHANGING = """
+import asyncio, contextlib, itertools, random, time
+from datetime import datetime
+IDS = itertools.count()
+NAMES = frozenset({"a", "b"})
+def stamp() -> str:
+    return datetime.now().isoformat()
+def deeper(depth):
+    return stamp() if depth else deeper(depth)
+def deepest():
+    return one()
+def one():
+    return two()
+def two():
+    return three()
+def three():
+    return stamp()
+def shown(*values, **options):
+    return f"{values} {options}"
+def named(value):
+    return str(value)
+def unshown(value):
+    return "same"
+class Clock:
+    ids = itertools.count()
+    def __call__(self) -> Elicit[Yes]:
+        return Elicit(f"At {self.now()}?", Yes)
+    def now(self):
+        return self.time()
+    @staticmethod
+    def time():
+        return time.time()
+    @classmethod
+    def whole(cls):
+        return int(cls.time())
+    def method(self) -> Elicit[Yes]:
+        return Elicit(f"At {self.whole()}?", Yes)
+    def numbered(self) -> Elicit[Yes]:
+        return Elicit(f"Number {next(self.ids)}?", Yes)
+    def attributed(self) -> Elicit[Yes]:
+        self.last = time.time()
+        self.log(time.time())
+        return Elicit(f"{self.title}?", Yes)
+    def log(self, value): ...
+    title = "It"
+class Database:
+    async def fetch(self, number, as_of): return {"total": number}
+database = Database()
+def same(value): return value
+"""
+
+FOUND = {
+    "helper": ("f'At {stamp()}?'", "datetime.now() in stamp()"),
+    "recursive": ("deeper(1)", "datetime.now() in stamp() in deeper()"),
+    "counted": ("f'Number {next(IDS)}?'", "next(IDS)"),
+    "object_shown": ("f'{object()!r}'", "object()"),
+    "several": ("shown(1, time.time())", "time.time()"),
+    "by_name": ("shown(at=time.time())", "time.time()"),
+    "converted": ("named(round(time.time()))", "time.time()"),
+    "waited": ("str(await asyncio.wait_for(asyncio.sleep(0, time.time()), 1))", "time.time()"),
+    "classed": ("str(datetime.fromtimestamp(time.time()))", "time.time()"),
+    "replaced": ("'at x'.replace('x', stamp())", "datetime.now() in stamp()"),
+    "joined": ("', '.join({'a', 'b'})", "the order of a set"),
+    "joined_made": ("', '.join(list(set('ab')))", "the order of a set"),
+    "joined_global": ("', '.join(name for name in NAMES)", "the order of a set"),
+    "joined_local": ("', '.join(local)", "the order of a set"),
+    "joined_comprehension": ("', '.join([x for x in {y for y in 'ab'}])", "the order of a set"),
+}
+
+CLEAN = {
+    "looked_up": "f'{order}'",
+    "looked_up_elsewhere": "f'{unknown.fetch(time.time())}'",
+    "unused_argument": "unshown(time.time())",
+    "wrongly_called": "unshown(time.time(), 2)",
+    "fresh_count": "f'{next(itertools.count())}'",
+    "sorted_set": "', '.join(sorted({'a', 'b'}))",
+    "sorted_later": "', '.join(ordered)",
+    "circular": "', '.join(circle)",
+    "listed": "', '.join(list('ab'))",
+    "too_deep": "f'{deepest()}'",
+    "measured": "f'{log}'",
+    "indexed": "f'{key}'",
+}
+
+RESOLVER = """
+async def {name}(unknown: Annotated[Any, Resolve(lambda: 1)]) -> Elicit[Yes]:
+    order = await database.fetch(1, as_of=datetime.now())
+    local = set()
+    local.add('a')
+    ordered = {{'a', 'b'}}
+    ordered = sorted(ordered)
+    circle = unknown
+    circle = circle
+    log = unknown
+    log.info(time.time())
+    key = 'k'
+    times = {{}}
+    times[key], (*rest,) = time.time(), 'ab'
+    return Elicit({message}, Yes)
+"""
+
+TOOL = "@mcp.tool\ndef tool_{name}(a: Annotated[Yes, Resolve({resolver})]) -> str: ...\n"
+
+
+@pytest.fixture
+def clocks(folder: Path) -> str:
+    messages = {name: message for name, (message, _) in FOUND.items()} | CLEAN
+    source = HEAD + CHANGING + "".join(RESOLVER.format(name=name, message=each) for name, each in messages.items())
+    methods = {"instance": "Clock()", **{name: f"Clock().{name}" for name in ("method", "numbered", "attributed")}}
+    tools = {name: name for name in messages} | methods
+    source += "".join(TOOL.format(name=name, resolver=resolver) for name, resolver in tools.items())
+    (folder / "clocks.py").write_text(source)
+    return "clocks.py"
+
+
+def test_what_changes_is_found_behind_functions_methods_and_counters_and_not_in_what_is_looked_up(
+    cli: CommandLine, clocks: str
+) -> None:
+    findings = [each for each in found(cli, clocks) if each["code"] == "changing-question"]
+    culprits = {each["resolver"]: each["problem"] for each in findings}
+    assert culprits == {
+        name: f"The question contains {culprit}, which may be something else in the next round."
+        for name, culprit in {
+            **{name: culprit for name, (_, culprit) in FOUND.items()},
+            "Clock": "time.time() in self.time() in self.now()",
+            "method": "time.time() in cls.time() in self.whole()",
+            "numbered": "next(self.ids)",
+        }.items()
+    }
+
+
+def test_a_clock_in_a_library_is_not_looked_for(
+    cli: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "timely.py").write_text("import time\ndef stamp():\n    return time.time()\n")
+    server = "import timely\ndef ask() -> Elicit[Yes]:\n    return Elicit(f'{timely.stamp()}', Yes)\n"
+    (folder / "asks_timely.py").write_text(HEAD + server + TOOL.format(name="t", resolver="ask"))
+    assert resolvers(found(cli, "asks_timely.py"), "changing-question") == ["ask"]
+    monkeypatch.setattr("askback.cli.source.LIBRARIES", (folder,))
+    assert found(cli, "asks_timely.py") == []
+
+
+def test_a_server_that_cannot_be_looked_into_is_not_called_clean(cli: CommandLine, folder: Path) -> None:
+    (folder / "behind.py").write_text(HEAD + "@mcp.tool\ndef t() -> str: ...\n")
+    proxy = "from fastmcp.server import create_proxy\nfrom behind import mcp as inside\n"
+    (folder / "proxy.py").write_text(proxy + "mcp = create_proxy(inside)\n")
+    ran = cli("check", "proxy.py")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.endswith("needs pydantic_ai: pip install 'askback[cli]'\n")
+    assert ran.err == "askback: the tools of 'proxy.py' run elsewhere, and cannot be looked into: t\n"
+    (folder / "partly.py").write_text(HEAD + proxy + "@mcp.tool\ndef own(): ...\nmcp.mount(create_proxy(inside))\n")
+    ran = cli("check", "partly.py")
+    assert (ran.code, ran.out) == (0, "no findings; 1 tool and no resolvers were checked.\n")
+    assert ran.err == "askback: some tools of 'partly.py' run elsewhere, and cannot be looked into: t\n"
+    assert cli("graph", "proxy.py").err.endswith("Its tools run elsewhere, and cannot be looked into: t\n")
+    assert cli("graph", "partly.py").err.endswith(
+        "Its tools: own; others run elsewhere, and cannot be looked into: t\n"
+    )
+    (folder / "bare.py").write_text(HEAD)
+    ran = cli("check", "bare.py")
+    assert (ran.code, ran.out, ran.err) == (2, "", "askback: 'bare.py' has no tools\n")
+
+
+def test_names_cannot_move_the_terminal(cli: CommandLine, folder: Path) -> None:
+    tool = "class Secret(BaseModel):\n    password: str\ndef ask() -> Elicit[Secret]: ...\n"
+    tool += "@mcp.tool(name='a\\x1b[2J\\nb')\ndef t(a: Annotated[Secret, Resolve(ask)]) -> str: ...\n"
+    (folder / "named.py").write_text(HEAD + tool)
+    assert cli("check", "named.py").out.splitlines()[0].endswith(": secret-in-form: ask of a?[2J b")

@@ -159,6 +159,44 @@ def odd(it: Annotated[Odd, Resolve(ask)]) -> str: ...
     assert "it: #quot; | #96;#lt;b#gt;#amp;#35;'" in cli("graph", "oddities.py", "-f", "mermaid").out
 
 
+NAMES = """
+from typing import Annotated
+from askback import Resolve
+from askback.integration import FastMCP
+mcp = FastMCP("Names")
+def look() -> int: ...
+for name in ("%%{init: {'theme': 'forest'}}%%", "a\\x1b[2J\\x00b", "a\\r\\nb", "\\ufffe\\ud800"):
+    @mcp.tool(name=name)
+    def t(it: Annotated[int, Resolve(look)]) -> str: ...
+"""
+
+
+@pytest.fixture
+def names(folder: Path) -> str:
+    (folder / "names.py").write_text(NAMES)
+    return "names.py"
+
+
+def test_names_cannot_move_the_terminal(cli: CommandLine, names: str) -> None:
+    shown = cli("graph", names).out
+    assert shown.replace("\n", "").isprintable()
+    assert "a?[2J?b()  asks nothing\n" in shown
+    assert "a??b()  asks nothing\n" in shown
+
+
+def test_names_are_no_directives_of_mermaid(cli: CommandLine, names: str) -> None:
+    chart = cli("graph", names, "-f", "mermaid").out
+    assert "%" not in chart
+    assert "#37;#37;{init: {'theme': 'forest'}}#37;#37;" in chart
+    assert '(["a?#9252;b"])' in chart
+    assert chart.replace("\n", "").isprintable()
+
+
+def test_names_leave_a_picture_well_formed(cli: CommandLine, names: str) -> None:
+    picture = ElementTree.fromstring(cli("graph", names, "-f", "svg").out)
+    assert "a?[2J?b, a??b, ??" in (picture.findtext(f"{SVG}title") or "")
+
+
 def numbers(element: ElementTree.Element, *names: str) -> list[float]:
     return [float(element.get(name, "nan")) for name in names]
 

@@ -111,6 +111,14 @@ def test_a_module_that_fails_shows_its_own_error_and_line(cli: CommandLine, fold
     assert f"({folder / 'unfinished.py'}, line 1)" in cli("check", "unfinished.py").err
 
 
+@pytest.mark.parametrize("named", ["serving.py", "serving.py:mcp", "serving:mcp"])
+def test_what_would_serve_as_soon_as_it_is_imported_is_not(cli: CommandLine, folder: Path, named: str) -> None:
+    (folder / "serving.py").write_text("import fastmcp\nmcp = fastmcp.FastMCP('serving')\nmcp.run()\n")
+    ran = cli("check", named)
+    assert ran.code == 2
+    assert "would serve as soon as it is imported (line 3): put that under if __name__ == '__main__':" in ran.err
+
+
 def test_a_factory_that_fails_shows_its_own_error(cli: CommandLine, folder: Path) -> None:
     (folder / "factories.py").write_text("def make():\n    raise OSError('no disk')\n")
     ran = cli("graph", "factories:make")

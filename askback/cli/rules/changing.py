@@ -2,22 +2,27 @@
 
 import ast
 import datetime
+import inspect
 import os
 import random
 import secrets
+import sys
 import tempfile
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from types import FunctionType, MethodType
+from typing import Any, cast
 
 from pydantic import BaseModel
 
 from askback.cli.findings import Finding
 from askback.cli.questions import form_of, models_asked, written_questions
 from askback.cli.servers import LoadedServer
-from askback.cli.source import FunctionSource
+from askback.cli.source import UNKNOWN, FunctionSource, is_library
+from askback.integration.engine.annotations import is_class_of
+from askback.integration.engine.questions import MARKERS
 
 IN_MODULES: tuple[tuple[object, tuple[str, ...]], ...] = (
     (time, ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")),
@@ -30,6 +35,7 @@ IN_MODULES: tuple[tuple[object, tuple[str, ...]], ...] = (
 )
 CHANGING = [
     id,
+    object,
     random.SystemRandom,
     *(getattr(module, name) for module, names in IN_MODULES for name in names if hasattr(module, name)),
 ]
@@ -46,6 +52,11 @@ FIXED_BY_ARGUMENTS: Sequence[tuple[Callable[..., Any], int]] = (
 
 NOW = frozenset({"now", "utcnow", "today"})
 
+SHOWING = frozenset({"format", "format_map", "join", "replace"})
+"""The methods of texts that put their arguments in."""
+
+LEVELS = 3
+"""How many functions deep something that changes is looked for."""
 
 FOR_EVER = (
     "An answer counts only for exactly what was asked, so this is asked for ever: leave that out of the question, or "
@@ -65,14 +76,12 @@ def changing_questions(server: LoadedServer) -> Iterator[Finding]:
                 if (culprit := made_by[index])
             }
             reader = _Reader(source, changing)
-            questions = list(written_questions(source))
-            asked = {id(each.node) for each in questions}
-            made_by.append(_first(reader.culprit(each) for each in source.returned() if id(each) not in asked))
-            for question in questions:
+            made_by.append(reader.returned())
+            for question in written_questions(source):
                 parts = [*question.node.args, *(each.value for each in question.node.keywords)]
                 written_in = reader if question.source is source else _Reader(question.source, {})
                 if culprit := _first(map(written_in.culprit, parts)):
-                    problem = f"The question contains {culprit}, which is something else in every round."
+                    problem = f"The question contains {culprit}, which may be something else in the next round."
                     yield Finding("changing-question", (tool.name,), plan.name, question.place, problem, FOR_EVER)
             for model, place in models_asked(plan, source).items():
                 if form_of(model) != form_of(model):
@@ -93,18 +102,26 @@ def changing_defaults(server: LoadedServer) -> Iterator[Finding]:
                         (tool.name,),
                         plan.name,
                         place,
-                        f"Left out of an answer, {name!r} of {model.__name__} is {culprit}, which is something else in "
-                        "every round.",
+                        f"Left out of an answer, {name!r} of {model.__name__} is {culprit}, which may be something "
+                        "else in the next round.",
                         "Resolvers run again in every round: make such a value once, in the body of the tool.",
                     )
 
 
 class _Reader:
-    """Reads what changes from round to round in the expressions of a function."""
+    """Reads what changes from round to round in the expressions of a function, and in the functions that it calls.
 
-    def __init__(self, source: FunctionSource, changing: Mapping[str, str]) -> None:
+    A value changes if a part of it does. A call is no part of its own result: `fetch(order_id, as_of=now())` looks an
+    order up. So what changes in an argument counts where the call shows it or keeps it: in a class, a function of the
+    standard library, `format`, `join` or `replace`, or a function whose own source returns it.
+    """
+
+    def __init__(
+        self, source: FunctionSource, changing: Mapping[str, str], within: frozenset[Callable[..., Any]] = frozenset()
+    ) -> None:
         self._source = source
         self._changing = dict(changing)
+        self._within = within
         while found := {
             name: culprit
             for name, values in source.assigned.items()
@@ -112,16 +129,96 @@ class _Reader:
         }:
             self._changing |= found
 
+    def returned(self) -> str | None:
+        """What changes in what the function returns. Of a question that is the answer, which does not."""
+        return _first(map(self.culprit, self._source.returned()))
+
     def culprit(self, expression: ast.AST) -> str | None:
         """What in an expression changes, if anything does."""
-        for node in ast.walk(expression):
-            if isinstance(node, ast.Name) and node.id in self._changing:
-                return self._changing[node.id]
-            if isinstance(node, ast.Call):
-                called = self._source.stands_for(node.func)
-                if _changes(called, len(node.args) + len(node.keywords)):
-                    return f"{ast.unparse(node.func)}()"
-        return None
+        if isinstance(expression, ast.Name):
+            return self._changing.get(expression.id)
+        if isinstance(expression, ast.Call):
+            return self._culprit_of_call(expression)
+        return _first(map(self.culprit, ast.iter_child_nodes(expression)))
+
+    def _culprit_of_call(self, call: ast.Call) -> str | None:
+        called = self._source.stands_for(call.func)
+        given = [*call.args, *(each.value for each in call.keywords)]
+        if is_class_of(called, MARKERS):
+            return None
+        if _changes(called, len(given)):
+            return f"{ast.unparse(call.func)}()"
+        if called is next and any(isinstance(self._source.stands_for(each), Iterator) for each in call.args):
+            return ast.unparse(call)
+        if isinstance(call.func, ast.Attribute):
+            if call.func.attr == "join" and any(map(self._is_set, given)):
+                return "the order of a set"
+            if culprit := self.culprit(call.func.value):
+                return culprit
+        if _shows(called, call.func):
+            return _first(map(self.culprit, given))
+        return self._culprit_in(called, call) if isinstance(called, FunctionType | MethodType) else None
+
+    def _culprit_in(self, called: FunctionType | MethodType, call: ast.Call) -> str | None:
+        """What changes in what a function returns that was called so."""
+        source = FunctionSource(called)
+        if called in self._within or len(self._within) == LEVELS or is_library(source.path):
+            return None
+        passed = {
+            name: culprit
+            for name, values in _passed(called, call).items()
+            if (culprit := _first(map(self.culprit, values)))
+        }
+        culprit = _Reader(source, passed, self._within | {called}).returned()
+        if culprit is None or culprit in passed.values():
+            return culprit
+        return f"{culprit} in {ast.unparse(call.func)}()"
+
+    def _is_set(self, expression: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether something comes in the order of a set, which is another in another process."""
+        if isinstance(expression, ast.Set | ast.SetComp):
+            return True
+        if isinstance(expression, ast.GeneratorExp | ast.ListComp):
+            return self._is_set(expression.generators[0].iter, seen)
+        if isinstance(expression, ast.Call):
+            called = self._source.stands_for(expression.func)
+            if called is list or called is tuple:
+                return any(self._is_set(each, seen) for each in expression.args)
+            return called is set or called is frozenset
+        if isinstance(expression, ast.Name) and expression.id in self._source.assigned:
+            values = self._source.assigned[expression.id] if expression.id not in seen else ()
+            in_order = any(
+                isinstance(each, ast.Call) and self._source.stands_for(each.func) is sorted for each in values
+            )
+            return not in_order and any(self._is_set(each, seen | {expression.id}) for each in values)
+        return isinstance(self._source.stands_for(expression), set | frozenset)
+
+
+def _passed(called: Callable[..., Any], call: ast.Call) -> dict[str, list[ast.expr]]:
+    """The parameters of a function, and what a call passes for each."""
+    named = {each.arg: each.value for each in call.keywords if each.arg is not None}
+    try:
+        bound = inspect.signature(called).bind_partial(*call.args, **named)
+    except (TypeError, ValueError):
+        return {}
+    return {name: list(_several(value)) for name, value in bound.arguments.items()}
+
+
+def _several(passed: Any) -> Iterable[ast.expr]:
+    """What a parameter is passed: one expression, or as many as `*args` and `**options` take."""
+    if isinstance(passed, dict):
+        return cast("dict[str, ast.expr]", passed).values()
+    return cast("tuple[ast.expr, ...]", passed) if isinstance(passed, tuple) else (passed,)
+
+
+def _shows(called: Any, written: ast.expr) -> bool:
+    """Whether the result of a call has its arguments in it."""
+    if called is UNKNOWN:
+        return isinstance(written, ast.Attribute) and written.attr in SHOWING
+    if isinstance(called, type) or inspect.isbuiltin(called):
+        return True
+    module = getattr(called, "__module__", None) or ""
+    return callable(called) and module.partition(".")[0] in sys.stdlib_module_names
 
 
 def _made_by(factory: Callable[..., Any] | None) -> str | None:
@@ -129,8 +226,7 @@ def _made_by(factory: Callable[..., Any] | None) -> str | None:
         return None
     if _changes(factory, 0):
         return f"{factory.__name__}()"
-    source = FunctionSource(factory)
-    return _Reader(source, {}).culprit(source.node) if source.node is not None else None
+    return _Reader(FunctionSource(factory), {}).returned()
 
 
 def _changes(called: Any, arguments: int) -> bool:

@@ -2,9 +2,7 @@
 
 import inspect
 import sys
-import sysconfig
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -12,7 +10,7 @@ from fastmcp.decorators import get_fastmcp_meta
 
 from askback.cli.findings import Finding
 from askback.cli.servers import LoadedServer
-from askback.cli.source import FunctionSource
+from askback.cli.source import FunctionSource, is_library
 from askback.integration import find_resolved_parameters
 from askback.integration.contexts import FASTMCP_TYPES
 from askback.integration.engine.annotations import arms, function_behind, is_class_of, read_return
@@ -20,15 +18,13 @@ from askback.integration.engine.questions import MARKERS
 from askback.integration.tools import resolver_plans
 from askback.words import InvalidSignature
 
-LIBRARIES = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
-
 
 def unreached_resolvers(server: LoadedServer) -> Iterator[Finding]:
     """Functions beside a server, or beside its tools' resolvers, that ask or have resolvers, and that nobody needs."""
     modules = _modules(server)
     functions = [each for module in modules for each in _functions_of(module)]
-    tools = [tool.fn for tool in server.tools]
-    # A tool of another server, or one that is disabled, is still a tool.
+    tools = [tool.fn for tool in server.tools] + list(server.tools_of_others)
+    # One that is disabled, or of a server that is not made yet, is still a tool.
     tools += [each for each in functions if resolver_plans(each).plans or get_fastmcp_meta(each) is not None]
     reached = _reached(tools)
     for function in functions:
@@ -38,8 +34,9 @@ def unreached_resolvers(server: LoadedServer) -> Iterator[Finding]:
                 (),
                 function.__name__,
                 FunctionSource(function).place(),
-                "No tool reaches this resolver, so it never runs.",
-                f"Annotate the parameter that it is for with Resolve({function.__name__}), or remove it.",
+                "No tool of this server reaches this resolver, so here it never runs.",
+                f"Annotate the parameter that it is for with Resolve({function.__name__}), or remove it if no other "
+                "server needs it.",
             )
 
 
@@ -53,14 +50,9 @@ def _modules(server: LoadedServer) -> list[ModuleType]:
         *(
             module
             for name, module in modules.items()
-            if module is not server.module and (name.partition(".")[0] == own or not _is_library(module))
+            if module is not server.module and (name.partition(".")[0] == own or not is_library(module.__file__ or ""))
         ),
     ]
-
-
-def _is_library(module: ModuleType) -> bool:
-    path = Path(module.__file__ or "").resolve()
-    return any(path.is_relative_to(library) for library in LIBRARIES)
 
 
 def _functions_of(module: ModuleType) -> Iterator[FunctionType]:

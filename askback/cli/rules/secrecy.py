@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from askback.cli.errors import CommandError
+from askback.agents.models import asks_for_secrets
+from askback.agents.questions import Question
 from askback.cli.findings import Finding
 from askback.cli.questions import form_of, models_asked, written_questions
 from askback.cli.servers import LoadedServer
@@ -14,21 +15,41 @@ REMEDY = "The protocol keeps secrets out of forms: send the person to a page of 
 
 
 def secrets_in_forms(server: LoadedServer) -> Iterator[Finding]:
-    """Questions to people whose message, or a field of whose form, asks for a password, a token, a key or a card."""
+    """Questions to people whose message, or a field of whose form, asks for a password, a token, a key or a card.
+
+    A secret is text. A form without a field to type it into may well speak of one: "Reset the password?"
+    """
     for tool, plan in server.resolvers:
         source = FunctionSource(plan.fn)
         for question in written_questions(source):
             message = literals(question.source, question.message) if question.message is not None else ()
-            if _is_secret(" ".join(message), {}):
+            if _has_room(question.model) and _is_secret(" ".join(message), {}):
                 problem = "The message of a form asks for a secret."
                 yield Finding("secret-in-form", (tool.name,), plan.name, question.place, problem, REMEDY)
         for model, place in models_asked(plan, source).items():
-            form = form_of(model)
-            fields: dict[str, Any] = {} if isinstance(form, str) else form.get("properties", {})
+            fields = _texts_in(model) or {}
             secret = [repr(name) for name, field in fields.items() if _is_secret("", {name: field})]
             if secret:
                 problem = f"The form {model.__name__} asks for a secret: {', '.join(secret)}."
                 yield Finding("secret-in-form", (tool.name,), plan.name, place, problem, REMEDY)
+
+
+def _has_room(model: type[Any] | None) -> bool:
+    """Whether a form takes text, or may, where it is not known."""
+    return model is None or _texts_in(model) != {}
+
+
+def _texts_in(model: type[Any]) -> dict[str, Any] | None:
+    """The fields of a form that somebody types a text into; None for one that cannot be asked."""
+    form = form_of(model)
+    if isinstance(form, str):
+        return None
+    fields: dict[str, dict[str, Any]] = form.get("properties", {})
+    return {
+        name: field
+        for name, field in fields.items()
+        if field.get("type") == "string" and not field.keys() & {"enum", "oneOf"}
+    }
 
 
 def literals(source: FunctionSource, expression: ast.AST, seen: frozenset[str] = frozenset()) -> Iterator[str]:
@@ -47,11 +68,6 @@ def literals(source: FunctionSource, expression: ast.AST, seen: frozenset[str] =
 
 
 def _is_secret(message: str, fields: dict[str, Any]) -> bool:
-    try:
-        from askback.agents.models import asks_for_secrets
-        from askback.agents.questions import Question
-    except ModuleNotFoundError as missing:
-        raise CommandError(f"the check for secrets needs {missing.name}: pip install 'askback[cli]'") from missing
     schema = {"type": "object", "properties": fields}
     return asks_for_secrets(
         Question(kind="elicitation", mode="form", tool="", arguments={}, message=message, schema=schema)
