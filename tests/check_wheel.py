@@ -22,9 +22,16 @@ else:
 """,
     "server": "from askback.integration import FastMCP, resolved",
     "agent": "from askback.agents import FromModel, Console; from askback.toolsets import ResolverToolset",
-    "cli": "import askback.cli.call, askback.cli.check, askback.cli.graph",
+    "cli": """
+from importlib.metadata import entry_points
+(command,) = [each for each in entry_points(group="console_scripts") if each.name == "askback"]
+command.load()
+import askback.cli.call, askback.cli.check, askback.cli.graph
+""",
     "testing": """
-import pytest_askback
+from importlib.metadata import entry_points
+(plugin,) = [each for each in entry_points(group="pytest11") if each.name == "askback"]
+plugin.load()
 from askback.agents import Accept, Question
 from askback.testing import Conversation, Rehearsal, ScriptedClient
 try:
