@@ -14,6 +14,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from examples.command_line import StoryError, expect
 from examples.durable.__main__ import check_dbos
+from tests.processes import heeding_ctrl_c
 
 ROOT = Path(__file__).parents[1]
 GENERATIONS = {"2026-07-28": [], "2025-11-25": ["--legacy"]}
@@ -255,9 +256,7 @@ async def test_a_model_that_does_something_else_ends_the_story_with_a_sentence(t
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is a signal elsewhere")
 @pytest.mark.parametrize("module", ["refund_desk", "refund_desk --http", "inbox", "durable"])
 async def test_ctrl_c_leaves_no_process_behind(tmp_path: Path, module: str) -> None:
-    # Whoever runs the tests in the background has them ignore Ctrl-C, and their children with them.
-    heeds = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
-    command = [sys.executable, "-c", heeds, sys.executable, "-m", *f"examples.{module}".split()]
+    command = heeding_ctrl_c("-m", *f"examples.{module}".split())
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     with anyio.fail_after(60):
         async with await anyio.open_process(

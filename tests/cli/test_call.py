@@ -17,6 +17,7 @@ from askback.cli.arguments import arguments_for
 from askback.cli.errors import CommandError
 from askback.testing.hosting import SelfHostedTransport
 from tests.cli.conftest import CommandLine
+from tests.processes import heeding_ctrl_c
 from tests.testing.shop import mcp
 
 SHOP = "tests.testing.shop:mcp"
@@ -403,7 +404,7 @@ def test_ctrl_c_ends_a_call_that_hangs(folder: Path) -> None:
         "@mcp.tool\nasync def hang() -> str:\n"
         "    print('hanging', file=sys.stderr, flush=True)\n    await anyio.sleep_forever()\n"
     )
-    command = [sys.executable, "-m", "askback.cli", "call", "hanging.py", "hang"]
+    command = heeding_ctrl_c("-m", "askback.cli", "call", "hanging.py", "hang")
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "hanging\n"
