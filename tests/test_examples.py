@@ -254,7 +254,15 @@ async def test_a_model_that_does_something_else_ends_the_story_with_a_sentence(t
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is a signal elsewhere")
-@pytest.mark.parametrize("module", ["refund_desk", "refund_desk --http", "inbox", "durable"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "refund_desk",
+        "refund_desk --http",
+        "inbox",
+        pytest.param("durable", marks=pytest.mark.skipif(not DBOS_WORKS, reason="DBOS")),
+    ],
+)
 async def test_ctrl_c_leaves_no_process_behind(tmp_path: Path, module: str) -> None:
     command = heeding_ctrl_c("-m", *f"examples.{module}".split())
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}

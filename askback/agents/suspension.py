@@ -60,6 +60,8 @@ class Asked:
     question: Question
     fingerprint: str
     response: dict[str, Any] | None = None
+    later: bool = False
+    """Whether it was answered after the call was stopped."""
 
     @classmethod
     def of(cls, question: Question, response: InputResponse | None = None) -> "Asked":
@@ -167,7 +169,9 @@ def resume_with(requests: DeferredToolRequests, answers: Mapping[str, Answer]) -
         raise ValueError(f"These answers are for no question of these requests: {', '.join(unknown)}")
     for question_id, answer in answers.items():
         pending, key = open_questions[question_id]
-        suspensions[pending.tool_call_id].questions[key].response = _response(answer, pending)
+        asked = suspensions[pending.tool_call_id].questions[key]
+        asked.response = _response(answer, pending)
+        asked.later = asked.response is not None
     return DeferredToolResults(
         approvals={tool_call_id: ToolApproved() for tool_call_id in suspensions},
         metadata={tool_call_id: suspension.to_metadata() for tool_call_id, suspension in suspensions.items()},

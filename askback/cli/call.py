@@ -5,7 +5,7 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
@@ -13,6 +13,8 @@ import anyio
 from cyclopts import Parameter
 from cyclopts.validators import Number
 from fastmcp.client.client import CallToolResult
+from mcp.shared.exceptions import MCPError
+from mcp_types import ContentBlock, TextContent
 
 from askback.agents import Accept, Answer, Cancel, Console, Decline, Policy, Question, rules_from
 from askback.agents.policies import first_answer, name_of
@@ -21,7 +23,7 @@ from askback.cli.console import as_quotation, as_text, output_console
 from askback.cli.errors import CommandError, NoServerError
 from askback.cli.scripts import is_script
 from askback.cli.servers import USUAL_NAMES, did_you_mean, server_named
-from askback.testing import Conversation, ConversationError, ScriptedClient
+from askback.testing import Conversation, ConversationError, Exchange, ScriptedClient
 
 T = TypeVar("T")
 
@@ -65,7 +67,7 @@ def call(
     reachable = _reachable(server)
 
     async def call_and_show() -> int:
-        answers = _Answers(rules, root, sys.stderr if as_json else sys.stdout)
+        answers = _Answers(server, rules, root, sys.stderr if as_json else sys.stdout)
         mode = "legacy" if legacy else "auto"
         client = ScriptedClient(reachable, answers, mode=mode, input_required_max_rounds=MOST_QUESTIONS + 1)
         result = await _result(client, answers, server, tool, arg, timeout)
@@ -77,14 +79,14 @@ def call(
 class _Answers:
     """The rules, then whoever is at the terminal, and at the end a no; until a server has asked enough."""
 
-    def __init__(self, rules: Path | None, roots: Sequence[Path], screen: Any) -> None:
+    def __init__(self, server: str, rules: Path | None, roots: Sequence[Path], screen: Any) -> None:
         try:
             self._policies: list[Policy[Any]] = [rules_from(rules)] if rules is not None else []
         except (OSError, ValueError) as error:
             raise CommandError(f"the rules cannot be read: {error}") from error
         self._console = Console(output=screen)
-        self._policies += [self._directories, self._console]
-        self._roots = roots
+        self._policies += [_Directories(roots), self._console]
+        self._server = server
         self._asked = 0
         self._cancelled_in_a_row = 0
         self.names: dict[int, str] = {}
@@ -100,7 +102,8 @@ class _Answers:
             self._end(f"it has asked {MOST_QUESTIONS} questions, and goes on")
         if self.enough:
             return Cancel()
-        answer, name = await first_answer(self._policies, cast("Any", ctx), question) or (Decline(), NOBODY)
+        known = replace(question, server=self._server)
+        answer, name = await first_answer(self._policies, cast("Any", ctx), known) or (Decline(), NOBODY)
         self.names[id(question)] = name
         at_the_terminal = isinstance(answer, Cancel) and name == name_of(self._console)
         self._cancelled_in_a_row = self._cancelled_in_a_row + 1 if at_the_terminal else 0
@@ -112,7 +115,15 @@ class _Answers:
         self.enough = reason
         self.until_enough.cancel()
 
-    def _directories(self, ctx: Any, question: Question) -> Accept | None:
+
+class _Directories:
+    """The directories that a server may be told of."""
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self.__name__ = "--root"
+        self._roots = roots
+
+    def __call__(self, ctx: Any, question: Question) -> Accept | None:
         return Accept(self._roots) if question.kind == "roots" and self._roots else None
 
 
@@ -144,13 +155,25 @@ async def _result(
         if tool not in tools:
             there = f"; its tools: {', '.join(tools)}" if tools else "; it has no tools"
             raise CommandError(f"{server!r} has no tool {tool!r}{did_you_mean(tool, tools)}{there}")
+        arguments = arguments_for(tools[tool], given)
         with _told(f"{tool!r} cannot be called"), answers.until_enough:
-            return await client.call_tool(tool, arguments_for(tools[tool], given), raise_on_error=False)
+            try:
+                return await client.call_tool(tool, arguments, raise_on_error=False)
+            except MCPError as error:
+                if not any(_is_refused(each) for each in client.conversation.exchanges):
+                    raise
+                content: list[ContentBlock] = [TextContent(text=str(error))]
+                return CallToolResult(content=content, structured_content=None, meta=None, is_error=True)
         raise CommandError(f"the call of {tool!r} was ended: {answers.enough}")
     finally:
         # What goes wrong now says nothing of a call that is over.
         with suppress(Exception), anyio.move_on_after(patience):
             await client.__aexit__(None, None, None)
+
+
+def _is_refused(exchange: Exchange) -> bool:
+    """Whether it is a no that in rounds has no other way than an error: to sampling, or to roots."""
+    return exchange.question.kind != "elicitation" and exchange.action == "decline"
 
 
 async def _in_time(ask: Callable[[], Awaitable[T]], seconds: float) -> T:

@@ -96,6 +96,8 @@ def server_named(name: str) -> tuple[ModuleType, Server | MCPServer]:
         CommandError: If there is no such server, or its module fails.
         RefusedError: If one of its tools was refused because of its resolvers.
     """
+    if "://" in name:
+        raise CommandError(f"{name!r} is an address, which can only be called: this looks into the server's code")
     where, _, attribute = (name, "", "") if name.endswith(".py") else name.rpartition(":")
     if not where:
         where, attribute = attribute, ""

@@ -60,10 +60,17 @@ class Conversation(Document):
 
     def __call__(self, record: "AnswerRecord") -> None:
         """Take note of a question that was answered in a run."""
+        exchanges = self.call_that_asks(record.question, record.tool_call_id).exchanges
         exchange = Exchange(
             question=record.question, action=record.action, content=record.content, answered_by=record.policy
         )
-        self.call_that_asks(record.question, record.tool_call_id).exchanges.append(exchange)
+        fingerprint = record.question.fingerprint()
+        for number, each in enumerate(exchanges):
+            if each.action == "defer" and each.question.fingerprint() == fingerprint:
+                # It was put off, and now somebody has answered.
+                exchanges[number] = exchange
+                return
+        exchanges.append(exchange)
 
     def call_that_asks(self, question: Question, tool_call_id: str | None) -> ToolCall:
         """The call of an agent that a question belongs to, noted if it was not yet."""

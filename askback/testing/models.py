@@ -35,9 +35,20 @@ class ScriptedModel(FunctionModel):
         taken = _turns_since_the_prompt(messages)
         # A request for a form alone, as a policy makes it, is none of the script's: it settles nothing.
         asks_for_form = info.output_tools and not info.function_tools
+        if taken < len(self.turns) and not info.function_tools and not info.output_tools:
+            return ModelResponse(parts=[TextPart(self._said_without_tools(self.turns[taken]))])
         if taken < len(self.turns) and not (asks_for_form and not _known(self.turns[taken], info)):
             return ModelResponse(parts=_numbered(self.turns[taken], messages, info))
         return ModelResponse(parts=[TextPart(self._says if self._says is not None else _got(messages[-1]))])
+
+    def _said_without_tools(self, turn: Sequence[ToolCallPart]) -> str:
+        """What it says to a request that offers no tools, as a server's for a completion."""
+        if self._says is None:
+            raise UserError(
+                f"The script calls the tool {turn[0].tool_name!r}, and is asked without any tool, as a server samples: "
+                "give it something to say with says=..., or the toolset's sampling_from a model of its own"
+            )
+        return self._says
 
     async def _stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
         for index, part in enumerate(self._respond(messages, info).parts):

@@ -1,5 +1,6 @@
 """Runs of agents in tests: with a scripted model, the real toolsets and policies, and any server."""
 
+import copy
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -59,9 +60,9 @@ class Play(Generic[OutputT]):
     async def resume(self, answers: Answers, **options: Any) -> "Play[OutputT]":
         """Go on with answers to what was deferred, from a script of the form `ScriptedClient` takes.
 
-        What the run has come to goes through JSON first, as it does where a real one waits. Where a script answered
-        instead of the policies, this one does so from here on. `deps` and the other options are those of before, unless
-        they are given anew.
+        What the run has come to goes through JSON first, as where a real one waits, and its usage is carried on.
+        Where a script answered instead of the policies, this one does so from here on. `deps` and the other options are
+        those of before, unless they are given anew.
 
         Raises:
             ConversationError: If they are not the answers to what is pending.
@@ -80,7 +81,7 @@ class Play(Generic[OutputT]):
         results = resume_with(requests, given)
         history = ModelMessagesTypeAdapter.validate_json(self.result.all_messages_json())
         stage = replace(self.stage, options={**self.stage.options, **options})
-        again = {"message_history": history, "deferred_tool_results": results}
+        again = {"message_history": history, "deferred_tool_results": results, "usage": copy.copy(self.usage)}
         return await stage.run(None, script if self.scripted else None, **again)
 
 

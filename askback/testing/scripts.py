@@ -213,6 +213,9 @@ class _Again(Script):
         expected = _expected(question, left)
         difference = _difference(expected.question, question)
         if difference:
+            if any(not _difference(each.question, question) for each in left):
+                before = expected.question.message or expected.question.kind
+                raise NotScriptedError(f"When the conversation was recorded, {before!r} was asked before it")
             raise NotScriptedError(f"It is not what was asked when the conversation was recorded:\n\n{difference}")
         left.remove(expected)
         return _answer_in(expected), "the recording"
@@ -242,7 +245,9 @@ def _expected(question: Question, left: list[Exchange]) -> Exchange:
     """Of what was recorded, what a question should be."""
     in_rounds, was_in_rounds = question.key is not None, left[0].question.key is not None
     if in_rounds and was_in_rounds:
-        fitting = [each for each in left if each.question.key == question.key]
+        fitting = [each for each in left if each.question.key == question.key] or [
+            each for each in left if each.question.message == question.message
+        ]
     elif in_rounds or was_in_rounds:
         fitting = [each for each in left if not _difference(each.question, question)]
     else:

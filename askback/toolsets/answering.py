@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import isawaitable
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -32,7 +32,7 @@ from askback.agents.content import ContentError, FormCheck, UnusableFormError
 from askback.agents.policies import Policy, PolicyError, first_answer
 from askback.agents.questions import Question, question_of
 from askback.agents.records import AnswerRecord, OnAnswer, QuestionAnswered, QuestionAsked
-from askback.agents.responses import Directories, content_of, response_to, roots_result
+from askback.agents.responses import Directories, content_of, recorded, response_to, roots_result
 from askback.agents.sampling import SamplingError, sample
 from askback.agents.suspension import Asked, Given, Suspension, digest_of
 from askback.toolsets.calls import Call, current_call, current_run_call
@@ -62,6 +62,7 @@ TOO_LATE = "(answer_timeout)"
 TOO_LATE_RESULT = ElicitResult(action="cancel")
 UNUSABLE = "(unusable question)"
 BEFORE = "(refused before)"
+LATER = "(answered later)"
 
 
 ResponseT = TypeVar("ResponseT", bound=InputResponse | ErrorData)
@@ -333,7 +334,6 @@ class Answering:
         self, call: Call, question: Question, decide: Callable[[], Awaitable[tuple[Any, Action, str]]], late: Any
     ) -> tuple[Any, Action]:
         """Decide within the time there is, and show what was asked and answered to whoever wants to see it."""
-        run = call.run
         await emit(call, QuestionAsked(question=question))
         started = time.perf_counter()
         with span_for(call, f"answer {question.kind}", attributes_of(question)) as span:
@@ -344,22 +344,45 @@ class Answering:
             if span.is_recording() and shows_content(call):
                 span.set_attribute("askback.question.message", question.message)
                 span.set_attribute("askback.answer.content", str(getattr(result, "content", None)))
-        if run is not None:
-            await emit(call, QuestionAnswered(question=question, action=action, policy=policy))
-            if self.on_answer is not None:
-                record = AnswerRecord(
-                    question=question,
-                    action=action,
-                    policy=policy,
-                    content=None if result is None or isinstance(result, ErrorData) else content_of(result),
-                    seconds=time.perf_counter() - started,
-                    run_id=run.ctx.run_id,
-                    tool_call_id=run.ctx.tool_call_id,
-                )
-                seen = self.on_answer(record)
-                if isawaitable(seen):
-                    await seen
+        response = None if isinstance(result, ErrorData) else result
+        await self._note(call, question, action, policy, response, time.perf_counter() - started)
         return result, action
+
+    async def note_later_answers(self, call: Call, resumption: Suspension) -> None:
+        """Let what was answered while a call was stopped be seen as any other answer, now that it goes on."""
+        for asked in resumption.questions.values():
+            if asked.later and asked.response is not None:
+                question = replace(asked.question, arguments=copy.deepcopy(dict(call.arguments)))
+                response = recorded(asked.question, asked.response)
+                action: Action = response.action if isinstance(response, ElicitResult) else "accept"
+                await self._note(call, question, action, LATER, response, 0.0)
+
+    async def _note(
+        self,
+        call: Call,
+        question: Question,
+        action: Action,
+        policy: str,
+        response: InputResponse | None,
+        seconds: float,
+    ) -> None:
+        run = call.run
+        if run is None:
+            return
+        await emit(call, QuestionAnswered(question=question, action=action, policy=policy))
+        if self.on_answer is not None:
+            record = AnswerRecord(
+                question=question,
+                action=action,
+                policy=policy,
+                content=content_of(response) if response is not None else None,
+                seconds=seconds,
+                run_id=run.ctx.run_id,
+                tool_call_id=run.ctx.tool_call_id,
+            )
+            seen = self.on_answer(record)
+            if isawaitable(seen):
+                await seen
 
 
 def _given(answer: Answer, policy: str, question: Question) -> InputResponse | None:

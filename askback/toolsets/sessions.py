@@ -123,6 +123,8 @@ class AnsweringSession(ClientSession):
             # The run is over: a hook that caught that must not go on in its name.
             raise call.run.failure
         resumption = self._resumption(call)
+        if resumption is not None:
+            await self.answering.note_later_answers(call, resumption)
         if not self._goes_in_rounds:
             if resumption is not None:
                 call.start_over(resumption.all_given())

@@ -78,9 +78,12 @@ def test_directories_are_told_of_only_when_given(cli: CommandLine, folder: Path)
     ran = cli("call", "roots.py", "count", "--root", "/srv", "--root", "/etc")
     assert (ran.code, ran.out.splitlines()[-1]) == (0, "2")
     assert ran.out.startswith("asked for roots\n")
-    refused = cli("call", "roots.py", "count")
-    assert refused.code == 2
-    assert refused.err == "askback: 'count' cannot be called: The roots request was declined\n"
+    assert "by --root\n" in ran.out
+    for generation in ([], ["--legacy"]):
+        refused = cli("call", "roots.py", "count", *generation)
+        assert (refused.code, refused.err) == (1, "")
+        assert refused.out.startswith("asked for roots\n  decline, by nobody\n")
+        assert refused.out.endswith("The roots request was declined\n")
 
 
 def test_arguments_become_what_the_tool_takes(cli: CommandLine, folder: Path) -> None:

@@ -233,6 +233,28 @@ async def test_a_recording_does_not_depend_on_who_answers_first(askback: Rehears
     assert run.output == " | ".join(f"wrapped {order} in red, with a red note" for order in ("ORD-1", "ORD-2"))
 
 
+async def test_a_run_that_stopped_is_replayed_to_its_end(askback: Rehearsal) -> None:
+    conversation = Conversation()
+    recorder = ResolverToolset(mcp, id="shop", policies=[Defer()], restartable=True, on_answer=conversation)
+    recorded = Agent(REFUND, toolsets=[recorder], output_type=[str, DeferredToolRequests])
+    run = await askback.play(recorded)
+    run = await run.resume({Scope: {"full": True}})
+    assert run.usage.requests == 2
+    assert [each.policy for each in run.answers] == ["(answered later)"]
+    replayed = await askback.play(agent, REFUND, mcp, conversation, deps=False)
+    assert replayed.output == run.output == "refunded ORD-1, full=True"
+
+
+async def test_a_scripted_model_answers_a_server_with_what_it_says(askback: Rehearsal) -> None:
+    sampling = ResolverToolset(NOWHERE, id="shop", sampling_from="run", roots_from=lambda ctx: [])
+    asking = Agent("test", toolsets=[sampling])
+    silent = await askback.play(asking, ScriptedModel(calls("judge", order="ORD-1"), says="Quite."), mcp)
+    assert silent.output == "Quite."
+    assert silent.usage.requests == 3
+    with pytest.raises(UserError, match="is asked without any tool, as a server samples: give it something to say"):
+        await askback.play(asking, calls("judge", order="ORD-1"), mcp)
+
+
 async def test_a_script_goes_on_where_it_answered_before(askback: Rehearsal) -> None:
     def hesitant(ctx: Any, question: Question) -> Accept | Defer:
         return Defer() if question.asks(Scope) else Accept({"paper": "red"})
@@ -243,7 +265,7 @@ async def test_a_script_goes_on_where_it_answered_before(askback: Rehearsal) -> 
     run = await askback.play(agent, calls("wrap", order="ORD-1"), mcp, hesitant, deps=True)
     run = await run.resume(settled)
     assert str(run.output).startswith("wrapped ORD-1 in blue")
-    assert {answer.policy for answer in run.answers} == {"the script"}
+    assert {answer.policy for answer in run.answers} == {"(answered later)", "the script"}
     with pytest.raises(UserError, match="The run is over: there is nothing to go on with"):
         await run.resume([])
 
@@ -322,5 +344,5 @@ async def test_a_script_for_a_tool_that_does_not_exist_says_which_there_are() ->
 
     with pytest.raises(UserError, match="The script calls the tool 'ad', and the agent has no such tool, only: add"):
         await Agent(calls("ad"), tools=[add]).run("go")
-    with pytest.raises(UserError, match="only: none"):
+    with pytest.raises(UserError, match="The script calls the tool 'ad', and is asked without any tool"):
         await Agent(calls("ad")).run("go")

@@ -100,13 +100,16 @@ async def test_another_order_is_shown(askback: Rehearsal, tmp_path: Path) -> Non
     moved = shop(paper=right_away if askback.generation == "2026-07-28" else after_the_note)
     with pytest.raises(ConversationError) as failure:
         await askback.replay(moved, path)
-    for message in ('"message": "Which note?"', '"message": "Which paper?"'):
-        assert message in str(failure.value)
+    if askback.generation == "2026-07-28":
+        for difference in ('-  "round": 2,', '+  "round": 1,'):
+            assert difference in str(failure.value)
+    else:
+        assert "When the conversation was recorded, 'Which paper?' was asked before it" in str(failure.value)
 
 
 async def test_a_question_more_and_a_question_less_are_shown(askback: Rehearsal, tmp_path: Path) -> None:
     path = await recording(askback, tmp_path / "wrap.json")
-    with pytest.raises(ConversationError, match=r"not what was asked|never used: 'Which paper\?'"):
+    with pytest.raises(ConversationError, match=r"'Which paper\?' was asked before it|never used: 'Which paper\?'"):
         await askback.replay(shop(paper=silent), path)
     short = Conversation.load(path)
     del short.calls[0].exchanges[1:]

@@ -33,7 +33,7 @@ from askback.agents import (
     when,
 )
 from askback.integration import FastMCP
-from askback.testing import Generation, Rehearsal, ScriptedModel, calls
+from askback.testing import Conversation, Generation, Rehearsal, ScriptedModel, calls
 from tests.agency import toolset
 from tests.stopping import Name, Sure, desk, loaded, stoppable, stored
 
@@ -88,7 +88,7 @@ async def test_a_server_that_has_forgotten_is_called_from_the_start(lost: str) -
     agent = stoppable(toolset(another, policies=[Decline()], on_answer=asked.append))
     done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept(Name(name="Ada"))}))
     assert done.output == "refunded ORD-1 for Ada (True)"
-    assert asked == []
+    assert [record.policy for record in asked] == ["(answered later)"]
 
 
 async def test_a_reworded_question_is_asked_again_and_no_other() -> None:
@@ -100,7 +100,10 @@ async def test_a_reworded_question_is_asked_again_and_no_other() -> None:
     agent = stoppable(toolset(desk("z" * 32, wording="Certain"), policies=[person], on_answer=asked.append))
     done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept(Name(name="Ada"))}))
     assert done.output == "refunded ORD-1 for Ada (False)"
-    assert [record.question.message for record in asked] == ["Certain about ORD-1?"]
+    assert [(record.question.message, record.policy) for record in asked] == [
+        ("Whose?", "(answered later)"),
+        ("Certain about ORD-1?", "Answers"),
+    ]
 
 
 @pytest.mark.askback("2026-07-28")
@@ -155,7 +158,7 @@ async def test_what_policies_answered_is_kept_and_partial_answers_too() -> None:
     assert set(by_message(requests)) == {"Three?"}
     done = await go_on(agent, messages, resume_with(requests, {pending["Three?"].id: Accept({"name": "third"})}))
     assert done.output == "ORD-1: first second third"
-    assert [record.policy for record in asked] == ["Answers"] * 3
+    assert [record.policy for record in asked] == ["Answers"] * 3 + ["(answered later)"] * 2
 
 
 @pytest.mark.parametrize(("answer", "action"), [(Decline(), "decline"), (Cancel(), "cancel")])
@@ -376,7 +379,8 @@ async def test_an_older_connection_starts_over_where_it_may() -> None:
     with anyio.fail_after(10):
         done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept({"name": "Ada"})}))
     assert done.output == "refunded ORD-1 for Ada (True)"
-    assert len(answered) == 2
+    assert [record.action for record in answered] == ["accept", "defer", "accept"]
+    assert answered[-1].policy == "(answered later)"
 
 
 @pytest.mark.parametrize(("before", "after"), [("2025-11-25", "2026-07-28"), ("2026-07-28", "2025-11-25")])
@@ -390,7 +394,7 @@ async def test_a_run_may_go_on_over_a_connection_of_the_other_generation(before:
     agent = stoppable(toolset(desk(KEY), mode=Rehearsal(after).mode, policies=[Decline()], on_answer=asked.append))
     done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept({"name": "Ada"})}))
     assert done.output == "refunded ORD-1 for Ada (True)"
-    assert asked == []
+    assert [record.policy for record in asked] == ["(answered later)"]
 
 
 @pytest.mark.askback("2025-11-25")
@@ -530,6 +534,25 @@ async def test_sampling_answered_before_a_stop_is_kept(tools: list[str]) -> None
     done = await go_on(agent, messages, resume_with(requests, {pending.id: Accept({"ok": True})}))
     assert done.output == "success (no tool calls) 1 1 True"
     assert len(sampled) == 2
+
+
+async def test_what_was_answered_later_is_seen_when_the_run_goes_on(askback: Rehearsal) -> None:
+    conversation = Conversation()
+    waiting = toolset(desk(), mode=askback.mode, policies=[Defer()], restartable=True, on_answer=conversation)
+    agent = stoppable(waiting)
+    messages, requests = await stop(agent)
+    assert [each.action for each in conversation.exchanges] == ["defer"]
+    (pending,) = pending_questions(requests)
+    result = await go_on(agent, messages, resume_with(requests, {pending.id: Accept({"ok": True})}))
+    messages, requests = loaded(stored(result))
+    (pending,) = pending_questions(requests)
+    await go_on(agent, messages, resume_with(requests, {pending.id: Decline()}))
+    answered = [(each.question.message, each.action, each.content, each.answered_by) for each in conversation.exchanges]
+    assert answered == [
+        ("Sure about ORD-1?", "accept", {"ok": True}, "(answered later)"),
+        ("Whose?", "decline", None, "(answered later)"),
+    ]
+    assert {each.question.arguments["order"] for each in conversation.exchanges} == {"ORD-1"}
 
 
 async def test_what_is_stored_is_small_and_holds_no_secret() -> None:
