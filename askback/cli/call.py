@@ -189,8 +189,6 @@ def _told(what: str) -> Generator[None]:
     """Tell of whatever goes wrong with a server in a sentence."""
     try:
         yield
-    except CommandError:
-        raise
     except ConversationError as error:
         raise CommandError(f"{what}: {error.reason}") from error
     except Exception as error:

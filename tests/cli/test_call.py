@@ -394,6 +394,12 @@ def test_whatever_goes_wrong_with_a_call_is_a_sentence(cli: CommandLine, folder:
     assert ran.err.startswith("askback: 't' cannot be called: Invalid structured content returned by tool t: 'banana'")
 
 
+def test_an_error_of_the_protocol_is_a_sentence(cli: CommandLine, folder: Path) -> None:
+    (folder / "refusing.py").write_text(OLDER.replace('"tools/list", "tools/call")', '"tools/list")'))
+    ran = cli("call", "refusing.py", "t")
+    assert (ran.code, ran.out, ran.err) == (2, "", "askback: 't' cannot be called: no\n")
+
+
 def test_an_answer_that_does_not_fit_is_a_sentence(cli: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text(ACCEPTS.replace("full = true", "full = 'banana'"))
     ran = cli("call", SHOP, "refund", "--arg", "order=ORD-1", "--rules", str(tmp_path / "policy.toml"))

@@ -192,3 +192,10 @@ mcp.add_provider(Failing())
     ran = cli("check", "provided.py")
     assert ran.code == 2
     assert "the tools of 'provided.py' cannot be listed: OSError: no network" in ran.err
+
+
+def test_an_address_can_only_be_called(cli: CommandLine) -> None:
+    for command in ("graph", "check"):
+        ran = cli(command, "http://localhost:8000/mcp")
+        assert ran.code == 2
+        assert "'http://localhost:8000/mcp' is an address, which can only be called" in ran.err
