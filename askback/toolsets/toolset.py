@@ -213,18 +213,15 @@ class ResolverToolset(MCPToolset[AgentDepsT]):
         self._is_overridden = True
         answering, own = self._answering, self.client
         before = own.mode, answering.policies, answering.on_answer
-        if client is not None:
-            self.client = client
-        if policies is not None:
-            answering.policies = policies
-        if on_answer is not None:
-            answering.on_answer = _both(on_answer, answering.on_answer)
-        self.client.mode = mode or self.client.mode
-        if client is not None:
-            self._install()
-        else:
-            self._declare(own)
         try:
+            answering.policies = answering.policies if policies is None else policies
+            answering.on_answer = _both(on_answer, answering.on_answer)
+            self.client = client or own
+            self.client.mode = mode or self.client.mode
+            if client is not None:
+                self._install()
+            else:
+                self._declare(own)
             yield
         finally:
             self._is_overridden = False
@@ -348,7 +345,7 @@ def load_resolver_toolsets(
     return toolsets
 
 
-def _both(first: OnAnswer, second: OnAnswer | None) -> OnAnswer:
+def _both(first: OnAnswer | None, second: OnAnswer | None) -> OnAnswer:
     async def see(record: AnswerRecord) -> None:
         for on_answer in (first, second):
             seen = on_answer(record) if on_answer is not None else None
