@@ -187,7 +187,8 @@ UNGUARDED = {
     "a_function": "def main():\n    mcp = MCPServer('script')\n    mcp.tool()(hello)\n    mcp.run()\nmain()\n",
     "a_server_and_a_function": "mcp = MCPServer('s')\ndef main():\n    mcp.run()\nmcp.tool()(hello)\nmain()\n",
     "a_loop": "import anyio\nmcp = MCPServer('s')\nmcp.tool()(hello)\nif mcp:\n    anyio.run(mcp.run_stdio_async)\n",
-    "a_thread": "from threading import Thread\nmcp = MCPServer('s')\nmcp.tool()(hello)\nThread(target=mcp.run).start()",
+    "a_thread": "from threading import Thread\nmcp = MCPServer('s')\nmcp.tool()(hello)\n"
+    "thread = Thread(target=mcp.run)\nthread.start()\nthread.join()\n",
     "a_part_for_scripts": "shop = MCPServer('s')\nshop.tool()(hello)\nif '__main__' == __name__:\n    shop.run()\n",
 }
 
