@@ -19,6 +19,7 @@ async def narrate(ctx: RunContext[Any], events: AsyncIterable[AgentStreamEvent])
 
 
 def show_answer(record: AnswerRecord) -> None:
-    """Print a question and who answered it: an `on_answer`."""
+    """Print a question, the answer and who gave it: an `on_answer`."""
+    given = f" with {shown(record.content)}" if record.question.schema and record.content else ""
     print(f"   asked     {record.question.message or f'({record.question.kind})'}")
-    print(f"   answered  {record.action}, by {record.policy}")
+    print(f"   answered  {record.action}{given}, by {record.policy}")

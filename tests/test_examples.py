@@ -126,8 +126,14 @@ async def test_the_refund_desk_refunds_what_the_order_says(tmp_path: Path, trans
 
         assert f"An agent, on protocol {generation}" in ran.out
         ada, bob = ran.under("Ada may refund"), ran.under("Bob may refund")
-        assert [ada[2], ada[4]] == ["answered  accept, by small_refunds", "answered  accept, by Answers"]
-        assert [bob[2], bob[4]] == ["answered  accept, by supervisor", "answered  accept, by Answers"]
+        assert [ada[2], ada[4]] == [
+            "answered  accept with sku='', full=True, by small_refunds",
+            "answered  accept with restock=True, by Answers",
+        ]
+        assert [bob[2], bob[4]] == [
+            "answered  accept with sku='LAMP', full=False, by supervisor",
+            "answered  accept with restock=True, by Answers",
+        ]
         assert ("'cents': 6150" in ada[5], "'cents': 4900" in bob[5]) == (True, True)
 
 
@@ -153,7 +159,7 @@ async def test_the_policy_file_answers_what_it_has_rules_for(tmp_path: Path) -> 
         assert f"On protocol {generation}" in ran.out
         assert ran.under("book_room(nights=2)") == [
             "asked     Breakfast, at 12 a day?",
-            "answered  accept, by Rules",
+            "answered  accept with wanted=True, by Rules",
             "asked     Our newsletter, every day?",
             "answered  decline, by Rules",
             "asked     Insurance, in case you cannot come?",
