@@ -9,6 +9,9 @@ from fastmcp.client.transports import ClientTransport
 from fastmcp.client.transports.base import SessionKwargs, TransportOptions
 from mcp import ClientSession
 
+NEVER_CALLED: Any = object
+"""A callback to declare a capability with. The sessions answer by themselves."""
+
 
 class SessionTransport(ClientTransport):
     """A transport that opens sessions of the class it is given, and is in all else the transport inside it."""

@@ -3,11 +3,11 @@
 import json
 import logging
 import sys
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar
 
 import anyio
 from cyclopts import Parameter
@@ -15,6 +15,7 @@ from cyclopts.validators import Number
 from fastmcp.client.client import CallToolResult
 from mcp.shared.exceptions import MCPError
 from mcp_types import ContentBlock, TextContent
+from typing_extensions import override
 
 from askback.agents import Accept, Answer, Cancel, Console, Decline, Policy, Question, rules_from
 from askback.agents.policies import first_answer, name_of
@@ -23,11 +24,14 @@ from askback.cli.console import as_quotation, as_text, output_console
 from askback.cli.errors import CommandError, NoServerError
 from askback.cli.scripts import is_script
 from askback.cli.servers import USUAL_NAMES, did_you_mean, server_named
-from askback.testing import Conversation, ConversationError, Exchange, ScriptedClient
+from askback.testing import Conversation, ConversationError, Exchange, ScriptedClient, ToolCall
+from askback.testing.scripts import Script
 
 T = TypeVar("T")
 
 NOBODY = "nobody"
+NO_RUN: Any = None
+"""The run that policies are given: there is none."""
 
 MOST_QUESTIONS = 100
 MOST_CANCELLED = 3
@@ -71,12 +75,12 @@ def call(
         mode = "legacy" if legacy else "auto"
         client = ScriptedClient(reachable, answers, mode=mode, input_required_max_rounds=MOST_QUESTIONS + 1)
         result = await _result(client, answers, server, tool, arg, timeout)
-        return _Called(result, client.conversation, answers.names).shown(as_json=as_json)
+        return _Called(result, client.conversation).shown(as_json=as_json)
 
     return anyio.run(call_and_show)
 
 
-class _Answers:
+class _Answers(Script):
     """The rules, then whoever is at the terminal, and at the end a no; until a server has asked enough."""
 
     def __init__(self, server: str, rules: Path | None, roots: Sequence[Path], screen: Any) -> None:
@@ -89,27 +93,29 @@ class _Answers:
         self._server = server
         self._asked = 0
         self._cancelled_in_a_row = 0
-        self.names: dict[int, str] = {}
-        """Who has answered each question."""
         self.until_enough = anyio.CancelScope()
         """The time in which questions are answered."""
         self.enough = ""
         """Why that is over, once it is."""
 
-    async def __call__(self, ctx: None, question: Question) -> Answer:
+    @override
+    async def reply(self, call: ToolCall, question: Question) -> tuple[Answer, str]:
         self._asked += 1
         if self._asked > MOST_QUESTIONS:
             self._end(f"it has asked {MOST_QUESTIONS} questions, and goes on")
         if self.enough:
-            return Cancel()
+            return Cancel(), NOBODY
         known = replace(question, server=self._server)
-        answer, name = await first_answer(self._policies, cast("Any", ctx), known) or (Decline(), NOBODY)
-        self.names[id(question)] = name
+        answer, name = await first_answer(self._policies, NO_RUN, known) or (Decline(), NOBODY)
         at_the_terminal = isinstance(answer, Cancel) and name == name_of(self._console)
         self._cancelled_in_a_row = self._cancelled_in_a_row + 1 if at_the_terminal else 0
         if self._cancelled_in_a_row == MOST_CANCELLED:
             self._end(f"{MOST_CANCELLED} of its questions were cancelled, one after another")
-        return answer
+        return answer, name
+
+    @override
+    def unused(self) -> list[str]:
+        return []
 
     def _end(self, reason: str) -> None:
         self.enough = reason
@@ -197,11 +203,10 @@ def _told(what: str) -> Generator[None]:
 
 @dataclass(frozen=True)
 class _Called:
-    """How a call went, and who answered which of its questions."""
+    """How a call went."""
 
     result: CallToolResult
     conversation: Conversation
-    names: Mapping[int, str]
 
     def shown(self, *, as_json: bool) -> int:
         """Print it. The exit code says whether the tool has failed."""
@@ -221,7 +226,7 @@ class _Called:
             question = exchange.question
             asked = f"asked:\n{as_quotation(question.message)}" if question.message else f"asked for {question.kind}"
             content = f" {json.dumps(exchange.content)}" if exchange.content is not None else ""
-            console.print(f"{asked}\n  {exchange.action}{content}, by {self.names[id(question)]}")
+            console.print(f"{asked}\n  {exchange.action}{content}, by {exchange.answered_by}")
         if self.result.is_error:
             console.print(as_text(self._text), style="red")
         else:
@@ -240,7 +245,7 @@ class _Called:
                     "round": exchange.question.round,
                     "action": exchange.action,
                     "content": exchange.content,
-                    "by": self.names[id(exchange.question)],
+                    "by": exchange.answered_by,
                 }
                 for exchange in self.conversation.exchanges
             ],

@@ -38,13 +38,10 @@ from askback.testing.scripts import (
     script_of,
     unanswered,
 )
-from askback.transports import SessionTransport
+from askback.transports import NEVER_CALLED, SessionTransport
 
 current_call: ContextVar[ToolCall | None] = ContextVar("askback_scripted_call", default=None)
 """The call that is under way where a question arrives; not every connection carries it there."""
-
-NEVER_CALLED: Any = object
-"""A handler to declare a capability with. The sessions answer by themselves."""
 
 
 class ScriptedClient(GenerationClient):

@@ -28,9 +28,11 @@ RESULTS = (ElicitResult, CreateMessageResult, CreateMessageResultWithTools, List
 """What a server may be sent for an answer, whole."""
 
 Asked: TypeAlias = str | re.Pattern[str] | type
-Answers: TypeAlias = Mapping[Any, Any] | list[Any] | tuple[Any, ...] | Conversation | Callable[..., Any] | None
-"""What a test may give: `{pattern, model, Elicit, Sample or ListRoots: answer}`, `[answer, ...]`, a policy, or a
-conversation to repeat."""
+Answers: TypeAlias = (
+    "Mapping[Any, Any] | list[Any] | tuple[Any, ...] | Conversation | Callable[..., Any] | Script | None"
+)
+"""What a test may give: `{pattern, model, Elicit, Sample or ListRoots: answer}`, `[answer, ...]`, a policy, a
+conversation to repeat, or a script of its own."""
 
 
 class NotScriptedError(Exception):
@@ -63,6 +65,8 @@ def script_of(answers: Answers) -> Script:
     Raises:
         TypeError: If it is none.
     """
+    if isinstance(answers, Script):
+        return answers
     if isinstance(answers, Conversation):
         return _Again(answers)
     if callable(answers) and not isinstance(answers, type):

@@ -54,6 +54,7 @@ from askback.agents.suspension import Suspension
 from askback.toolsets.answering import CANNOT_STOP, Answering, DeferredError, Handlers, RootsFrom, SamplingFrom
 from askback.toolsets.calls import Call, RunCall, current_run_call
 from askback.toolsets.sessions import AnsweringTransport
+from askback.transports import NEVER_CALLED
 
 if TYPE_CHECKING:
     from fastmcp import FastMCP
@@ -87,10 +88,6 @@ class StockOptions(TypedDict, total=False):
     verify: ssl.SSLContext | bool | str | None
     headers: dict[str, str] | MCPHeadersFunc[Any] | None
     http_client: Any
-
-
-NEVER_CALLED: Any = object
-"""A callback to declare a capability with. The sessions answer by themselves."""
 
 
 class ResolverToolset(MCPToolset[AgentDepsT]):
