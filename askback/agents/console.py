@@ -125,13 +125,16 @@ class _Conversation:
         return line.rstrip("\n")
 
     def _quote(self, text: str, heading: str = "") -> None:
-        """Show what a server wrote, with a margin on every line, so that none can be taken for a line of ours."""
-        quoted = Text.assemble((printable(heading), "bold"), printable(text))
-        for line in quoted.wrap(self._screen, max(self._screen.width - len(MARGIN), NARROWEST)):
-            self._screen.print(Text(MARGIN).append_text(line))
+        quote(self._screen, Text.assemble((printable(heading), "bold"), printable(text)))
 
     def _say(self, text: str) -> None:
         self._screen.print(escape(printable(text)))
+
+
+def quote(screen: RichConsole, written: Text) -> None:
+    """Show what a server wrote, with a margin on every line, so that none can be taken for a line of ours."""
+    for line in written.wrap(screen, max(screen.width - len(MARGIN), NARROWEST)):
+        screen.print(Text(MARGIN).append_text(line))
 
 
 def printable(text: str) -> str:

@@ -29,11 +29,6 @@ def as_text(written: str) -> str:
     return "".join(each if each in "\n\t" else printable(each) for each in written.replace("\r\n", "\n"))
 
 
-def as_quotation(written: str) -> str:
-    """What somebody has written, with a margin, so that none of its lines can be taken for one of ours."""
-    return "\n".join(f"  | {printable(line)}" for line in written.splitlines())
-
-
 def as_line(written: str) -> str:
     """What somebody has written, on one line."""
     return printable(" ".join(line.strip() for line in written.splitlines() if line.strip()))

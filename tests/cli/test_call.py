@@ -395,6 +395,22 @@ def test_whatever_goes_wrong_with_a_call_is_a_sentence(cli: CommandLine, folder:
     assert ran.err.startswith("askback: 't' cannot be called: Invalid structured content returned by tool t: 'banana'")
 
 
+def test_a_line_too_long_for_the_screen_keeps_its_margin(
+    cli: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("askback.cli.console.UNBROKEN", 60)
+    (folder / "wordy.py").write_text(
+        "from typing import Annotated\nfrom pydantic import BaseModel\nfrom askback import Elicit, Resolve\n"
+        "from askback.integration import FastMCP\nmcp = FastMCP('wordy')\nclass Sure(BaseModel):\n    ok: bool\n"
+        "async def ask() -> Elicit[Sure]:\n    return Elicit('word ' * 30 + 'accept, by Console', Sure)\n"
+        "@mcp.tool\nasync def t(sure: Annotated[Sure, Resolve(ask)]) -> bool:\n    return sure.ok\n"
+    )
+    shown = cli("call", "wordy.py", "t").out.partition("  decline, by nobody")[0].splitlines()
+    assert shown[0] == "asked:"
+    assert len(shown) > 3
+    assert [line for line in shown[1:] if not line.startswith("  | ")] == []
+
+
 def test_an_error_of_the_protocol_is_a_sentence(cli: CommandLine, folder: Path) -> None:
     (folder / "refusing.py").write_text(OLDER.replace('"tools/list", "tools/call")', '"tools/list")'))
     ran = cli("call", "refusing.py", "t")
