@@ -11,9 +11,10 @@ from pathlib import Path
 from askback.agents import pending_questions
 from examples.command_line import Options, expect, parser_for, run
 from examples.demo import screen
-from examples.demo.desk import PROMPT, Desk, customer, house_rule, night_clerk, put_away, within_limit
+from examples.demo.desk import PROMPT, Desk, customer, house_rule, night_clerk, within_limit
 from examples.processes import heard
 from examples.refund_desk.server import mcp, refund_order
+from examples.waiting import Waiting
 
 
 async def by_policy(options: Options) -> None:
@@ -52,7 +53,7 @@ async def by_somebody_tomorrow(options: Options) -> None:
     result = await desk.run()
     expect(len(pending_questions(result.output)), 1)
     with tempfile.TemporaryDirectory() as folder:
-        document = put_away(result.all_messages(), result.output)
+        document = Waiting(messages=result.all_messages(), requests=result.output).model_dump_json()
         path = Path(folder) / "run.json"
         path.write_text(document)
         screen.line("this process", f"puts the run away: {len(document)} bytes of JSON, and nothing else waits", "bold")

@@ -5,9 +5,8 @@ from collections.abc import AsyncIterable, Sequence
 from typing import Any
 
 import fastmcp
-from pydantic import TypeAdapter
 from pydantic_ai import Agent, AgentStreamEvent, DeferredToolRequests, FunctionToolCallEvent, RunContext
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
+from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import Model
 
 from askback.agents import Accept, AnswerRecord, Decline, Defer, Policy, Question
@@ -17,7 +16,6 @@ from examples.demo import screen
 from examples.refund_desk.server import Restock, Scope, mcp
 
 PROMPT = "Refund order ORD-7002: it arrived late."
-REQUESTS = TypeAdapter(DeferredToolRequests)
 
 
 def within_limit(ctx: RunContext[int], question: Question) -> Accept | None:
@@ -82,19 +80,3 @@ def _last_result(messages: Sequence[ModelMessage]) -> str:
     results = [part for message in messages for part in message.parts if part.part_kind == "tool-return"]
     content: Any = getattr(results[-1], "content", "") if results else ""
     return content if isinstance(content, str) else json.dumps(content)
-
-
-def put_away(messages: Sequence[ModelMessage], requests: DeferredToolRequests) -> str:
-    """A stopped run, as a JSON document."""
-    stored = {
-        "messages": ModelMessagesTypeAdapter.dump_python(list(messages), mode="json"),
-        "requests": REQUESTS.dump_python(requests, mode="json"),
-    }
-    return json.dumps(stored)
-
-
-def taken_up(document: str) -> tuple[list[ModelMessage], DeferredToolRequests]:
-    """The run that `put_away` made a document of."""
-    stored = json.loads(document)
-    messages = ModelMessagesTypeAdapter.validate_python(stored["messages"])
-    return messages, REQUESTS.validate_python(stored["requests"])

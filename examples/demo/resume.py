@@ -7,21 +7,23 @@ import anyio
 from askback.agents import Accept, pending_questions, resume_with
 from examples.command_line import Options, expect, parser_for, run
 from examples.demo import screen
-from examples.demo.desk import Desk, house_rule, taken_up
+from examples.demo.desk import Desk, house_rule
 from examples.refund_desk.server import Scope
+from examples.waiting import Waiting
 
 
 async def story(options: Options) -> None:
     """Answer what is pending, and go on."""
-    messages, requests = taken_up(await anyio.Path(options.file).read_text())
+    waiting = Waiting.model_validate_json(await anyio.Path(options.file).read_text())
     screen.line("another process", f"(number {os.getpid()}) opens it", "bold")
-    pending = pending_questions(requests)
+    pending = pending_questions(waiting.requests)
     for each in pending:
         screen.line("somebody says", each.question.message, "magenta")
         screen.line("", 'the supervisor accepts {"full": false, "sku": "LAMP"}', "bold green")
     answers = {each.id: Accept(Scope(full=False, sku="LAMP")) for each in pending}
     desk = Desk([house_rule], options.model)
-    result = await desk.run(None, message_history=messages, deferred_tool_results=resume_with(requests, answers))
+    results = resume_with(waiting.requests, answers)
+    result = await desk.run(None, message_history=waiting.messages, deferred_tool_results=results)
     screen.line("the receipt", result.output, "bold green")
     expect("4900" in result.output, True)
 

@@ -5,22 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import fastmcp
-from pydantic import BaseModel
 from pydantic_ai import Agent, AgentRunResult, DeferredToolRequests
-from pydantic_ai.messages import ModelMessage, ToolCallPart
+from pydantic_ai.messages import ToolCallPart
 
 from askback.agents import Accept, Cancel, Decline, Defer, PendingQuestion, pending_questions, resume_with
 from askback.testing import ScriptedModel
 from askback.toolsets import ResolverToolset
 from examples.command_line import Options, StoryError
 from examples.inbox.accounts import INVOICES, mcp
-
-
-class Waiting(BaseModel):
-    """All there is of a run that waits."""
-
-    messages: list[ModelMessage]
-    requests: DeferredToolRequests
+from examples.waiting import Waiting
 
 
 def questions_in(file: Path) -> list[PendingQuestion]:
