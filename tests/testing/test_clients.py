@@ -15,7 +15,15 @@ from fastmcp.exceptions import ToolError
 from fastmcp_tasks import TasksExtension
 from mcp import ClientSession
 from mcp.shared.exceptions import MCPError
-from mcp_types import CreateMessageResult, ElicitRequestURLParams, ElicitResult, TextContent
+from mcp_types import (
+    CreateMessageResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitRequestURLParams,
+    ElicitResult,
+    InputRequiredResult,
+    TextContent,
+)
 
 from askback import Elicit, ListRoots, Resolve, Sample
 from askback.agents import Accept, Cancel, Decline, Defer, Question
@@ -27,6 +35,16 @@ from tests.testing.shop import Paper, Scope, mcp
 WRAP = {"order": "ORD-1"}
 ANSWERS = {"Refund": {"full": True}, "paper": {"paper": "red"}, "note": {"paper": "blue"}}
 WRAPPED = "wrapped ORD-1 in red, with a blue note"
+
+
+WELL = ElicitRequestFormParams(message="Well?", requested_schema={"type": "object", "properties": {}})
+
+
+def asks_by_hand(
+    params: ElicitRequestFormParams | ElicitRequestURLParams, state: str | None = None
+) -> InputRequiredResult:
+    """What a tool returns that drives its rounds itself."""
+    return InputRequiredResult(input_requests={"q": ElicitRequest(params=params)}, request_state=state)
 
 
 async def test_a_test_of_a_server_takes_four_lines(askback: Rehearsal) -> None:
@@ -270,10 +288,7 @@ async def test_a_question_asked_twice_in_one_call_fails(askback: Rehearsal) -> N
 
     @server.tool
     async def nag() -> Any:
-        from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
-
-        params = ElicitRequestFormParams(message="Well?", requested_schema={"type": "object", "properties": {}})
-        return InputRequiredResult(input_requests={"q": ElicitRequest(params=params)}, request_state="again")
+        return asks_by_hand(WELL, state="again")
 
     with pytest.raises(
         ConversationError, match="It was asked twice in one call. If that is meant, give the answers in order"
@@ -371,12 +386,7 @@ async def test_rounds_are_counted_without_a_state_too(askback: Rehearsal) -> Non
 
     @server.tool
     async def guard(ctx: fastmcp.Context) -> Any:
-        from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
-
-        if ctx.input_responses:
-            return "done"
-        params = ElicitRequestFormParams(message="Well?", requested_schema={"type": "object", "properties": {}})
-        return InputRequiredResult(input_requests={"q": ElicitRequest(params=params)})
+        return "done" if ctx.input_responses else asks_by_hand(WELL)
 
     async with askback.connect(server, {"Well": {}}) as client:
         for _ in range(3):
@@ -390,12 +400,8 @@ async def test_an_address_is_accepted_without_content(askback: Rehearsal) -> Non
 
     @server.tool
     async def visit(ctx: fastmcp.Context) -> Any:
-        from mcp_types import ElicitRequest, InputRequiredResult
-
-        if ctx.input_responses:
-            return "visited"
-        params = ElicitRequestURLParams(message="Go there", url="https://a.example", elicitation_id="1")
-        return InputRequiredResult(input_requests={"q": ElicitRequest(params=params)}, request_state="s")
+        there = ElicitRequestURLParams(message="Go there", url="https://a.example", elicitation_id="1")
+        return "visited" if ctx.input_responses else asks_by_hand(there, state="s")
 
     assert (await askback.call(server, "visit", {}, [Accept()])).result == "visited"
     with pytest.raises(ConversationError, match="an address is accepted without content"):
