@@ -1,13 +1,17 @@
 """Conversations that were kept, and are had again."""
 
+import io
+import os
+import pty
 from pathlib import Path
 from typing import Annotated, Any
 
+import anyio
 import pytest
 from pydantic import BaseModel
 
 from askback import Elicit, ListRoots, Resolve, Sample
-from askback.agents import Cancel, Decline
+from askback.agents import Cancel, Console, Decline
 from askback.testing import Conversation, ConversationError, Rehearsal
 from tests.testing.shop import Paper, Scope, ask_note, mcp, shop
 
@@ -29,6 +33,18 @@ async def test_a_conversation_is_had_again_from_its_file(askback: Rehearsal, tmp
     assert [call.result for call in again.calls] == ["wrapped ORD-1 in red, with a blue note", "plain ORD-1"]
     assert Conversation.load(path).calls[0].exchanges[0].question.asks(Scope)
     assert again.exchanges[0].answered_by == "the recording"
+
+
+async def test_what_a_person_said_at_the_terminal_is_had_again(askback: Rehearsal) -> None:
+    master, slave = pty.openpty()
+    os.write(master, b"a\nyes\n")
+    with os.fdopen(slave) as terminal, anyio.fail_after(20):
+        async with askback.connect(mcp, Console(input=terminal, output=io.StringIO())) as client:
+            await client.call_tool("refund", ORDER)
+    os.close(master)
+    assert client.conversation.exchanges[0].answered_by == "Console"
+    again = await askback.replay(mcp, client.conversation)
+    assert again.calls[0].result == "refunded ORD-1, full=True"
 
 
 async def test_it_holds_on_the_other_generation_in_whichever_order(askback: Rehearsal, tmp_path: Path) -> None:
