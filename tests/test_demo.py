@@ -32,6 +32,8 @@ def test_it_shows_each_round_who_answered_and_why_and_the_receipts(tmp_path: Pat
     assert "Resolver for parameter 'scope' could not resolve: elicitation was decline" in declined
     assert "night_clerk puts it off" in stopped
     assert "another process (number " in stopped
+    assert '(answered later) accepts {"sku": "LAMP", "full": false}' in stopped
+    assert "why: Somebody with a say in it has come in." in stopped
     assert 'the receipt     {"order_id": "ORD-7002", "cents": 4900, "restocked": true}' in stopped
     assert list(tmp_path.iterdir()) == []
 

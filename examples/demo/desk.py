@@ -65,7 +65,7 @@ class Desk:
 
     def _answered(self, record: AnswerRecord) -> None:
         self.conversation(record)
-        why = self._reasons.get(record.policy, "")
+        why = self._reasons.get(record.policy, "Somebody with a say in it has come in.")
         screen.answered(record.policy, why, record.action, record.content)
 
 

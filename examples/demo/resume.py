@@ -18,8 +18,7 @@ async def story(options: Options) -> None:
     screen.line("another process", f"(number {os.getpid()}) opens it", "bold")
     pending = pending_questions(waiting.requests)
     for each in pending:
-        screen.line("somebody says", each.question.message, "magenta")
-        screen.line("", 'the supervisor accepts {"full": false, "sku": "LAMP"}', "bold green")
+        screen.line("is pending", each.question.message, "magenta")
     answers = {each.id: Accept(Scope(full=False, sku="LAMP")) for each in pending}
     desk = Desk([house_rule], options.model)
     results = resume_with(waiting.requests, answers)
