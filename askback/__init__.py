@@ -4,7 +4,7 @@ The words a tool author types. A parameter annotated `Annotated[T, Resolve(fn)]`
 looks the value up, or returns `Elicit`, `Sample` or `ListRoots` to ask the caller for it.
 """
 
-from askback.words import (
+from askback.markers import (
     AcceptedElicitation,
     CancelledElicitation,
     DeclinedElicitation,

@@ -6,8 +6,8 @@ it is first named.
 
 from typing import TYPE_CHECKING
 
-from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
-from askback.agents.questions import Question
+from askback.exchange.answer import Accept, Answer, Cancel, Decline, Defer
+from askback.exchange.question import Question
 from askback.extras import from_extra
 
 if TYPE_CHECKING:

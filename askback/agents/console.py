@@ -15,9 +15,9 @@ from rich.console import Console as RichConsole
 from rich.markup import escape
 from rich.text import Text
 
-from askback.agents.answers import Accept, Answer, Cancel, Decline
-from askback.agents.content import ContentError, checked_content
-from askback.agents.questions import Question
+from askback.exchange.answer import Accept, Answer, Cancel, Decline
+from askback.exchange.form import ContentError, checked_content
+from askback.exchange.question import Question
 
 CHOICES = "[a]ccept, [d]ecline or [c]ancel?"
 MARGIN = "  | "

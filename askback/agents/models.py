@@ -10,10 +10,10 @@ from pydantic_ai import Agent, ModelRetry, RunContext, StructuredDict, ToolOutpu
 from pydantic_ai.messages import repair_messages
 from pydantic_ai.models import Model
 
-from askback.agents.answers import Accept, Answer, Decline
 from askback.agents.budgets import model_turn
-from askback.agents.content import ContentError, checked_content
-from askback.agents.questions import Question
+from askback.exchange.answer import Accept, Answer, Decline
+from askback.exchange.form import ContentError, checked_content
+from askback.exchange.question import Question
 
 SECRET = re.compile(
     r"(?i)pass(word|wd|phrase|code)|\bpwd\b|secret|token|credential|\bkeys?\b|apikey|card.?(number|no\b)|\bcard\b"

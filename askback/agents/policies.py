@@ -12,8 +12,8 @@ import anyio
 from pydantic_ai import RunContext, UserError
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, RunCancelled, UsageLimitExceeded
 
-from askback.agents.answers import ANSWERS, Accept, Answer
-from askback.agents.questions import Kind, Mode, Question
+from askback.exchange.answer import ANSWERS, Accept, Answer
+from askback.exchange.question import Kind, Mode, Question
 
 DepsT = TypeVar("DepsT")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic_ai import CustomEvent
 
-from askback.agents.answers import Action
-from askback.agents.questions import Question
+from askback.exchange.answer import Action
+from askback.exchange.question import Question
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_ai import RunContext
 
-from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
 from askback.agents.policies import when
-from askback.agents.questions import Kind, Mode, Question
+from askback.exchange.answer import Accept, Answer, Cancel, Decline, Defer
+from askback.exchange.question import Kind, Mode, Question
 
 
 def rules_from(path: str | Path) -> "Rules":

@@ -35,7 +35,7 @@ from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.settings import ModelSettings
 
 from askback.agents.budgets import model_turn
-from askback.agents.questions import offers_tools
+from askback.exchange.question import offers_tools
 
 STOP_REASONS = {"stop": "endTurn", "length": "maxTokens", "tool_call": "toolUse"}
 

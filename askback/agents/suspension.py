@@ -18,11 +18,11 @@ from pydantic_ai import Agent, AgentRunResult, DeferredToolRequests, DeferredToo
 from pydantic_ai.messages import UserContent
 from pydantic_core import to_jsonable_python
 
-from askback.agents.answers import Accept, Answer, Cancel, Decline, Defer
-from askback.agents.content import ContentError
-from askback.agents.documents import Document
-from askback.agents.questions import Question
-from askback.agents.responses import elicit_result, recorded, wire
+from askback.exchange.answer import Accept, Answer, Cancel, Decline, Defer
+from askback.exchange.document import Document
+from askback.exchange.form import ContentError
+from askback.exchange.question import Question
+from askback.exchange.response import elicit_result, recorded, wire
 
 METADATA = "askback"
 """The key under which a deferred tool call's metadata says what its call waits for."""

@@ -13,7 +13,7 @@ from askback.cli.source import FunctionSource, Place
 from askback.integration import ResolverPlan
 from askback.integration.engine.annotations import arms, is_class_of, read_return
 from askback.integration.engine.questions import MARKERS, Forms
-from askback.words import InvalidSignature, Sample, SDKElicit
+from askback.markers import InvalidSignature, Sample, SDKElicit
 
 Whom = Literal["person", "model", "directories", "anyone"]
 

@@ -27,7 +27,7 @@ from askback.cli.errors import CommandError, NoServerError, RefusedError
 from askback.cli.scripts import serving_line
 from askback.integration import ResolverPlan
 from askback.integration.tools import ResolverPlans, resolver_plans
-from askback.words import InvalidSignature
+from askback.markers import InvalidSignature
 
 Server = fastmcp.FastMCP[Any]
 

@@ -16,11 +16,11 @@ from fastmcp.tools import FunctionTool, Tool, ToolResult
 from fastmcp.utilities.versions import VersionSpec
 from typing_extensions import TypeVar
 
-from askback.integration.contexts import FASTMCP_TYPES
 from askback.integration.engine import find_resolved_parameters
 from askback.integration.engine.annotations import name_of
+from askback.integration.host import FASTMCP_TYPES
 from askback.integration.tools import resolved_names, resolved_tool
-from askback.words import InvalidSignature
+from askback.markers import InvalidSignature
 
 Function = Callable[..., Any]
 MethodT = TypeVar("MethodT", bound=Function)

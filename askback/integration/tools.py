@@ -18,7 +18,6 @@ from pydantic import AliasChoices
 from pydantic.fields import FieldInfo
 from uncalled_for import Dependency, current_frame, get_dependency_parameters
 
-from askback.integration.contexts import FASTMCP_TYPES, FastMCPHost
 from askback.integration.engine import (
     ResolverPlan,
     build_resolver_plans,
@@ -38,7 +37,8 @@ from askback.integration.engine.annotations import (
     unannotated,
 )
 from askback.integration.engine.graph import identity
-from askback.words import InvalidSignature, SDKResolve
+from askback.integration.host import FASTMCP_TYPES, FastMCPHost
+from askback.markers import InvalidSignature, SDKResolve
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -6,9 +6,9 @@ In pytest, the fixture `askback` is a `Rehearsal` on each protocol generation. T
 
 from typing import TYPE_CHECKING
 
+from askback.exchange.transcript import Conversation, ConversationError, Exchange, ToolCall
 from askback.extras import from_extra
 from askback.testing.clients import ScriptedClient
-from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
 from askback.testing.generations import Generation
 from askback.testing.rehearsals import Rehearsal
 

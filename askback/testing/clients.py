@@ -23,10 +23,10 @@ from mcp_types import (
     TextContent,
 )
 
-from askback.agents.answers import Answer, Defer
-from askback.agents.questions import Question, question_of
-from askback.agents.responses import content_of, response_to
-from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
+from askback.exchange.answer import Answer, Defer
+from askback.exchange.question import Question, question_of
+from askback.exchange.response import content_of, response_to
+from askback.exchange.transcript import Conversation, ConversationError, Exchange, ToolCall
 from askback.testing.generations import GenerationClient
 from askback.testing.scripts import (
     RESULTS,

@@ -13,12 +13,12 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter, ToolReturnPart
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
-from askback.agents.answers import ANSWERS, Accept, Answer, Cancel, Decline
 from askback.agents.policies import Policy, PolicyError
-from askback.agents.questions import Question
 from askback.agents.records import AnswerRecord, OnAnswer
 from askback.agents.suspension import PendingQuestion, pending_questions, resume_with
-from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
+from askback.exchange.answer import ANSWERS, Accept, Answer, Cancel, Decline
+from askback.exchange.question import Question
+from askback.exchange.transcript import Conversation, ConversationError, Exchange, ToolCall
 from askback.testing.generations import GenerationClient
 from askback.testing.rehearsals import Rehearsal
 from askback.testing.scripts import Answers, NotScriptedError, Script, check_used, reply_of, script_of, unanswered

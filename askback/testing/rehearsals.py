@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fastmcp.client.transports import ClientTransport
 from mcp.shared.exceptions import MCPError
 
+from askback.exchange.transcript import Conversation, ToolCall
 from askback.testing.clients import ScriptedClient
-from askback.testing.conversations import Conversation, ToolCall
 from askback.testing.generations import GENERATIONS, Generation, Mode, mode_of
 from askback.testing.hosting import Over, transport_to
 from askback.testing.scripts import Answers, script_of

@@ -17,12 +17,12 @@ from mcp_types import (
 )
 from typing_extensions import override
 
-from askback.agents.answers import ANSWERS, Accept, Answer, Cancel, Decline, Defer
-from askback.agents.content import ContentError
-from askback.agents.questions import Kind, Question
-from askback.agents.responses import recorded, response_to
-from askback.testing.conversations import Conversation, ConversationError, Exchange, ToolCall
-from askback.words import ListRoots, Sample, SDKElicit
+from askback.exchange.answer import ANSWERS, Accept, Answer, Cancel, Decline, Defer
+from askback.exchange.form import ContentError
+from askback.exchange.question import Kind, Question
+from askback.exchange.response import recorded, response_to
+from askback.exchange.transcript import Conversation, ConversationError, Exchange, ToolCall
+from askback.markers import ListRoots, Sample, SDKElicit
 
 RESULTS = (ElicitResult, CreateMessageResult, CreateMessageResultWithTools, ListRootsResult)
 """What a server may be sent for an answer, whole."""

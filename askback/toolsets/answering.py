@@ -27,17 +27,17 @@ from pydantic_ai import ApprovalRequired, RunContext, UserError
 from pydantic_ai.exceptions import AgentRunError, RunCancelled, UsageLimitExceeded
 from pydantic_ai.models import Model
 
-from askback.agents.answers import Action, Answer, Defer
-from askback.agents.content import ContentError, FormCheck, UnusableFormError
 from askback.agents.policies import Policy, PolicyError, first_answer
-from askback.agents.questions import Question, question_of
 from askback.agents.records import AnswerRecord, OnAnswer, QuestionAnswered, QuestionAsked
-from askback.agents.responses import Directories, content_of, recorded, response_to, roots_result
 from askback.agents.sampling import SamplingError, sample
 from askback.agents.suspension import Asked, Given, Suspension, digest_of
+from askback.exchange.answer import Action, Answer, Defer
+from askback.exchange.form import ContentError, FormCheck, UnusableFormError
+from askback.exchange.question import Question, question_of
+from askback.exchange.response import Directories, content_of, recorded, response_to, roots_result
 from askback.toolsets.calls import Call, current_call, current_run_call
 from askback.toolsets.refusals import Refusals
-from askback.toolsets.sight import attributes_of, emit, shows_content, span_for
+from askback.toolsets.telemetry import attributes_of, emit, shows_content, span_for
 
 LONGEST_MESSAGE = 20_000
 MOST_QUESTIONS = 100

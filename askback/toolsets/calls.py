@@ -10,9 +10,9 @@ from mcp_types import InputResponse
 from opentelemetry import context as otel
 from pydantic_ai import RunContext
 
-from askback.agents.questions import Question
-from askback.agents.responses import recorded, wire
 from askback.agents.suspension import Given, Suspension
+from askback.exchange.question import Question
+from askback.exchange.response import recorded, wire
 
 ErrorT = TypeVar("ErrorT", bound=BaseException)
 

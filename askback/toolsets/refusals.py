@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 from mcp_types import ElicitResult
 
-from askback.agents.questions import Question
+from askback.exchange.question import Question
 from askback.toolsets.calls import Call
 
 MOST_RUNS = 1_000

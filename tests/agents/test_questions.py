@@ -10,8 +10,8 @@ from mcp_types import CreateMessageRequestParams, SamplingMessage, TextContent
 from pydantic import BaseModel, Field, ValidationError
 
 from askback.agents import Accept, Answers, Cancel, Decline, Defer, PolicyError, Question, rules_from, when
-from askback.agents.content import ContentError, FormCheck, UnusableFormError, checked_content
 from askback.agents.models import asks_for_secrets, only_confirms
+from askback.exchange.form import ContentError, FormCheck, UnusableFormError, checked_content
 
 
 class Scope(BaseModel):
@@ -354,7 +354,7 @@ def test_a_form_that_is_none_is_unusable(schema: Any, reason: str) -> None:
 
 
 def test_forms_in_order_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("askback.agents.content.MOST_REMEMBERED", 2)
+    monkeypatch.setattr("askback.exchange.form.MOST_REMEMBERED", 2)
     check = FormCheck()
     for number in (1, 2, 3, 3):
         check({"properties": {f"{number}": {"type": "string"}}})

@@ -12,11 +12,11 @@ from askback.cli.findings import Finding
 from askback.cli.servers import LoadedServer
 from askback.cli.source import FunctionSource, is_library
 from askback.integration import find_resolved_parameters
-from askback.integration.contexts import FASTMCP_TYPES
 from askback.integration.engine.annotations import arms, function_behind, is_class_of, read_return
 from askback.integration.engine.questions import MARKERS
+from askback.integration.host import FASTMCP_TYPES
 from askback.integration.tools import resolver_plans
-from askback.words import InvalidSignature
+from askback.markers import InvalidSignature
 
 
 def unreached_resolvers(server: LoadedServer) -> Iterator[Finding]:

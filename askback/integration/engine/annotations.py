@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 from typing_extensions import TypeAliasType
 
-from askback.words import InvalidSignature
+from askback.markers import InvalidSignature
 
 ALIASES: tuple[type, ...] = tuple({TypeAliasType, getattr(typing, "TypeAliasType", TypeAliasType)})
 """The classes of `type X = ...` aliases: the standard library's, where it has one, and the backport's."""

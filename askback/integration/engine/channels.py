@@ -27,7 +27,7 @@ from askback.integration.engine.questions import (
     outcome_of,
     question_of,
 )
-from askback.words import SDKElicit
+from askback.markers import SDKElicit
 
 STATE_VERSION = 1
 

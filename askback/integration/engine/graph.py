@@ -24,7 +24,7 @@ from askback.integration.engine.annotations import (
 )
 from askback.integration.engine.host import HostTypes
 from askback.integration.engine.questions import MARKERS, Forms
-from askback.words import InvalidSignature, SDKElicit, SDKResolve
+from askback.markers import InvalidSignature, SDKElicit, SDKResolve
 
 SDK_TYPES = HostTypes()
 

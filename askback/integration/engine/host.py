@@ -7,7 +7,7 @@ from mcp.server.mcpserver import Context
 from mcp_types import ClientCapabilities, InputResponses, ServerRequest
 from pydantic import BaseModel
 
-from askback.words import AcceptedElicitation, CancelledElicitation, DeclinedElicitation
+from askback.markers import AcceptedElicitation, CancelledElicitation, DeclinedElicitation
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 

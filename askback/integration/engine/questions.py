@@ -32,7 +32,7 @@ from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeIs, override
 
 from askback.integration.engine.annotations import is_class_of
-from askback.words import (
+from askback.markers import (
     CancelledElicitation,
     DeclinedElicitation,
     ListRoots,

@@ -17,7 +17,7 @@ from askback.integration.engine.channels import Channel, open_channel
 from askback.integration.engine.graph import ResolverPlan, identity
 from askback.integration.engine.host import Host
 from askback.integration.engine.questions import Accepted, Refusal, is_marker
-from askback.words import SDKResolve
+from askback.markers import SDKResolve
 
 
 async def resolve_arguments(

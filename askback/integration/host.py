@@ -25,7 +25,7 @@ from pydantic import BaseModel
 from typing_extensions import override
 
 from askback.integration.engine import Host, HostTypes
-from askback.words import AcceptedElicitation, CancelledElicitation, DeclinedElicitation
+from askback.markers import AcceptedElicitation, CancelledElicitation, DeclinedElicitation
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from opentelemetry.trace import INVALID_SPAN, Span
 from pydantic_ai import CustomEvent, UserError
 
-from askback.agents.questions import Question
+from askback.exchange.question import Question
 from askback.toolsets.calls import Call
 
 

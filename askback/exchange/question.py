@@ -18,7 +18,7 @@ from mcp_types import (
 from pydantic import BaseModel, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from askback.agents.documents import Document
+from askback.exchange.document import Document
 
 Kind = Literal["elicitation", "sampling", "roots"]
 Mode = Literal["form", "url"]

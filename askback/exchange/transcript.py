@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from askback.agents.answers import Action
-from askback.agents.documents import Document
-from askback.agents.questions import Question
+from askback.exchange.answer import Action
+from askback.exchange.document import Document
+from askback.exchange.question import Question
 
 if TYPE_CHECKING:
     from askback.agents.records import AnswerRecord

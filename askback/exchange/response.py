@@ -15,9 +15,9 @@ from mcp_types import (
 )
 from pydantic import FileUrl
 
-from askback.agents.answers import Accept, Cancel, Decline
-from askback.agents.content import ContentError, checked_content
-from askback.agents.questions import Question, offers_tools
+from askback.exchange.answer import Accept, Cancel, Decline
+from askback.exchange.form import ContentError, checked_content
+from askback.exchange.question import Question, offers_tools
 
 Directories = Sequence[str | Path | Root]
 

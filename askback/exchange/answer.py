@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from askback.agents.questions import Question
+from askback.exchange.question import Question
 
 Action = Literal["accept", "decline", "cancel", "defer"]
 
