@@ -93,7 +93,7 @@ def graph_of(tool: ServedTool) -> ToolGraph:
     """The graph of a tool's resolvers."""
     resolvers: list[Resolver] = []
     for plan in tool.resolved.plans:
-        before = [resolvers[index] for _, index, _ in plan.dependencies]
+        before = [resolvers[index] for _, index, _ in plan.links]
         asks = _asked_by(plan)
         resolvers.append(
             Resolver(
@@ -101,13 +101,13 @@ def graph_of(tool: ServedTool) -> ToolGraph:
                 key=plan.key,
                 arguments=plan.arguments,
                 contexts=tuple(name for name, _ in plan.contexts),
-                needs=tuple(_link(*each) for each in plan.dependencies),
+                needs=tuple(_link(*each) for each in plan.links),
                 asks=asks,
                 depth=max((each.depth + 1 for each in before), default=0),
                 rounds=max((each.rounds for each in before), default=0) + bool(asks),
             )
         )
-    needs = tuple(_link(name, index, outcome) for name, (index, outcome) in tool.resolved.fills.items())
+    needs = tuple(_link(*each) for each in tool.resolved.links)
     return ToolGraph(tool.name, tool.arguments, needs, tuple(resolvers))
 
 

@@ -72,7 +72,7 @@ def changing_questions(server: LoadedServer) -> Iterator[Finding]:
             source = FunctionSource(plan.fn)
             changing = {
                 name: f"{culprit} of the resolver {tool.resolved.plans[index].name!r}"
-                for name, index, _ in plan.dependencies
+                for name, index, _ in plan.links
                 if (culprit := made_by[index])
             }
             reader = _Reader(source, changing)

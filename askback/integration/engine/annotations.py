@@ -8,7 +8,7 @@ import sys
 import types
 import typing
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from typing_extensions import TypeAliasType
 
@@ -131,11 +131,20 @@ def _without_alias(annotation: Any) -> Any:
     while True:
         if isinstance(annotation, ALIASES) or isinstance(get_origin(annotation), ALIASES):
             # A subscripted alias forwards the attribute to the alias itself.
-            annotation = _readable(annotation.__value__, annotation)
+            annotation = _substituted(_readable(annotation.__value__, annotation), annotation)
         elif isinstance(annotation, typing.NewType):
             annotation = annotation.__supertype__
         else:
             return annotation
+
+
+def _substituted(value: Any, alias: Any) -> Any:
+    """The value of a generic alias, with its type arguments in place of its type parameters."""
+    given: dict[Any, Any] = dict(zip(getattr(alias, "__type_params__", ()), get_args(alias), strict=False))
+    if isinstance(value, TypeVar):
+        return given.get(value, value)
+    parameters: tuple[Any, ...] = getattr(value, "__parameters__", ())
+    return value[tuple(given.get(each, each) for each in parameters)] if given and parameters else value
 
 
 def _hidden_in_aliases(annotation: Any) -> Iterator[Any]:
