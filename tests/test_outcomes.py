@@ -117,7 +117,10 @@ async def test_a_refusal_names_the_first_parameter_that_needs_the_value(askback:
         raise AssertionError("nobody agreed")
 
     call = await askback.call(mcp, "buy", {}, {Sure: Decline()})
-    sentence = "Resolver for parameter 'agreed' could not resolve: elicitation was decline"
+    sentence = (
+        "Resolver for parameter 'agreed' could not resolve: elicitation was decline. The user declined the question "
+        "'Sure?'; calling the tool again with the same arguments will not change that."
+    )
     assert (call.result, call.failed) == (sentence, True)
     assert call.messages == ["Sure?"]
 

@@ -22,8 +22,7 @@ from fastmcp import Context
 from fastmcp.exceptions import ToolError
 from fastmcp.server.dependencies import FastMCPRequestContext
 from fastmcp.tools.base import InputRequiredToolResult, ToolResult
-from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, ErrorData, InputRequest, InputRequiredResult, InputResponse
+from mcp_types import CallToolResult, InputRequest, InputRequiredResult, InputResponse
 from pydantic_core import to_jsonable_python
 
 from askback.integration.engine import Continuation, Limits
@@ -153,7 +152,7 @@ class Ledger:
         self._context = context
         self._limit = limits.state
         self._before: _Before | None = None
-        self._finished: dict[str, ToolResult | ToolError | MCPError] = {}
+        self._finished: dict[str, ToolResult | ToolError] = {}
         self._open: dict[str, InputRequiredResult] = {}
         self._running: set[Call] = set()
         self._stuck: set[Call] = set()
@@ -191,7 +190,6 @@ class Ledger:
 
         Raises:
             ToolError: If it fails, or failed in an earlier round.
-            MCPError: The same.
         """
         kept = self.before.result(call.key)
         if kept is not None:
@@ -204,7 +202,7 @@ class Ledger:
             elif self.has_answers:
                 raise ToolError(NOT_BESIDE_OTHERS.format(name=call.tool))
             return result
-        except (ToolError, MCPError) as failure:
+        except ToolError as failure:
             self._finished[call.key] = failure
             raise
         finally:
@@ -286,23 +284,18 @@ class _Before:
 
         Raises:
             ToolError: If it failed.
-            MCPError: The same.
         """
         match self.calls.get(key):
             case {"result": result}:
                 return ToolResult.from_mcp_result(CallToolResult.model_validate(result))
             case {"failed": str(message)}:
                 raise ToolError(message)
-            case {"error": error}:
-                raise MCPError.from_error_data(ErrorData.model_validate(error))
             case _:
                 return None
 
 
-def _kept(outcome: ToolResult | ToolError | MCPError) -> dict[str, Any]:
+def _kept(outcome: ToolResult | ToolError) -> dict[str, Any]:
     """How a finished call ended, for the state."""
-    if isinstance(outcome, MCPError):
-        return {"error": outcome.error.model_dump(mode="json", by_alias=True, exclude_none=True)}
     if isinstance(outcome, ToolError):
         return {"failed": str(outcome)}
     result = CallToolResult(

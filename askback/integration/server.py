@@ -34,7 +34,7 @@ Function = Callable[..., Any]
 MethodT = TypeVar("MethodT", bound=Function)
 ComponentT = TypeVar("ComponentT")
 LifespanResultT = TypeVar("LifespanResultT", default=Any)
-Prepare = Callable[[Function, str | None], Function]
+Prepare = Callable[["FastMCP[Any]", Function, str | None], Function]
 
 RESOLVED = "__askback_resolved__"
 """The attribute under which a function remembers what `resolved` made of it."""
@@ -64,11 +64,11 @@ def _registering(register: MethodT, prepare: Prepare, first_parameter: str = "na
         name = first if isinstance(first, str) else options.get("name")
         if inspect.isroutine(first):
             options.pop(first_parameter, None)
-            return _registered(first, prepare(first, name), lambda fn: register(self, fn, *args[1:], **options))
+            return _registered(first, prepare(self, first, name), lambda fn: register(self, fn, *args[1:], **options))
         decorate = register(self, *args, **options)
 
         def decorator(fn: Function) -> Function:
-            return _registered(fn, prepare(fn, name), decorate)
+            return _registered(fn, prepare(self, fn, name), decorate)
 
         return decorator
 
@@ -84,12 +84,16 @@ def _registered(fn: Function, prepared: Function, register: Callable[[Function],
     return fn
 
 
-def _with_resolvers(fn: Function, name: str | None) -> Function:
-    """Let the engine fill a tool's resolved parameters."""
-    return resolved_tool(fn, name or name_of(fn)) if callable(fn) else fn
+def _with_resolvers(server: "FastMCP[Any]", fn: Function, name: str | None) -> Function:
+    """Let the engine fill a tool's resolved parameters, and its server know their names."""
+    if not callable(fn):
+        return fn
+    prepared = resolved_tool(fn, name or name_of(fn))
+    server.resolved_names.update(resolved_names(prepared))
+    return prepared
 
 
-def _without_resolvers(fn: Function, name: str | None) -> Function:
+def _without_resolvers(_: "FastMCP[Any]", fn: Function, name: str | None) -> Function:
     """Refuse resolvers where nothing would run them."""
     if callable(fn) and (resolved_names(fn) or find_resolved_parameters(fn, types=FASTMCP_TYPES)):
         raise InvalidSignature(f"{name or name_of(fn)!r} has resolvers; only tools can, not prompts and resources")
@@ -110,6 +114,11 @@ class FastMCP(fastmcp.FastMCP[LifespanResultT]):
     resource = _registering(fastmcp.FastMCP.resource, _without_resolvers, "uri")
 
     @functools.cached_property
+    def resolved_names(self) -> set[str]:
+        """The names of parameters that some tool here, as far as it is known, fills itself."""
+        return set()
+
+    @functools.cached_property
     def _without_markers(self) -> WeakSet[Function]:
         """Functions of providers that need not be looked at again."""
         return WeakSet()
@@ -121,23 +130,24 @@ class FastMCP(fastmcp.FastMCP[LifespanResultT]):
             InvalidSignature: If its resolvers cannot be run.
         """
         if isinstance(tool, FunctionTool):
-            return super().add_tool(_rebuilt(tool, _with_resolvers(tool.fn, tool.name)))
+            return super().add_tool(_rebuilt(tool, _with_resolvers(self, tool.fn, tool.name)))
         if isinstance(tool, Tool):
             _check_transformed(tool)
+            self.resolved_names.update(_names_within(tool))
             return super().add_tool(tool)
-        return super().add_tool(_with_resolvers(tool, getattr(get_fastmcp_meta(tool), "name", None)))
+        return super().add_tool(_with_resolvers(self, tool, getattr(get_fastmcp_meta(tool), "name", None)))
 
     def add_prompt(self, prompt: Prompt | Function) -> Prompt:
         """Add a prompt, which cannot have resolvers."""
-        return super().add_prompt(_plain(prompt))
+        return super().add_prompt(_plain(self, prompt))
 
     def add_resource(self, resource: Resource | Function) -> Resource | ResourceTemplate:
         """Add a resource, which cannot have resolvers."""
-        return super().add_resource(_plain(resource))
+        return super().add_resource(_plain(self, resource))
 
     def add_template(self, template: ResourceTemplate) -> ResourceTemplate:
         """Add a resource template, which cannot have resolvers."""
-        return super().add_template(_plain(template))
+        return super().add_template(_plain(self, template))
 
     async def get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
         """Get a tool by name."""
@@ -160,13 +170,13 @@ class FastMCP(fastmcp.FastMCP[LifespanResultT]):
         A tool may call any number of tools that ask. On 2026-07-28, where a question ends the request, its body runs
         again in each round, and a call it has made comes back with the result it had.
         """
-        tool = await self.get_tool(name, version) if not run_middleware else None
-        if tool is None:
+        # An extension that takes the call over, as background tasks do, takes it from the chain of middleware.
+        may_be_last = not run_middleware or not self.resolved_names.isdisjoint(arguments or ())
+        tool = await self.get_tool(name, version) if may_be_last else None
+        if tool is not None:
+            arguments = _without_filled(tool, arguments or {})
+        if tool is None or run_middleware:
             return await super().call_tool(name, arguments, version=version, run_middleware=run_middleware)
-        filled = _names_within(tool)
-        if filled and arguments:
-            dropped = filled - tool.parameters.get("properties", {}).keys()
-            arguments = {key: value for key, value in arguments.items() if key not in dropped}
         await self._check_not_cached(tool, name)
 
         async def run() -> ToolResult:
@@ -216,6 +226,7 @@ class FastMCP(fastmcp.FastMCP[LifespanResultT]):
         fn = _remembered(tool.fn, tool.name)
         if fn is tool.fn:
             self._without_markers.add(fn)
+        self.resolved_names.update(resolved_names(fn))
         return _rebuilt(tool, fn)
 
     async def _check_not_cached(self, tool: Tool, name: str) -> None:
@@ -275,6 +286,15 @@ def _rebuilt(tool: FunctionTool, fn: Function) -> FunctionTool:
     return tool.model_copy(update={"fn": fn, "parameters": parameters})
 
 
+def _without_filled(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, without those that the tool fills itself."""
+    dropped = _names_within(tool)
+    if dropped.isdisjoint(arguments):
+        return arguments
+    declared = tool.parameters.get("properties", {})
+    return {key: value for key, value in arguments.items() if key not in dropped or key in declared}
+
+
 def _names_within(tool: Tool) -> frozenset[str]:
     """The parameters that a tool, or one that it is made of, fills itself."""
     names = resolved_names(getattr(tool, "fn", None))
@@ -294,9 +314,9 @@ def _check_transformed(tool: Tool) -> None:
         made_of = getattr(made_of, "parent_tool", None)
 
 
-def _plain(component: ComponentT) -> ComponentT:
+def _plain(server: FastMCP[Any], component: ComponentT) -> ComponentT:
     """Refuse a prompt or resource whose function has resolvers."""
     fn = component if callable(component) else getattr(component, "fn", None)
     if fn is not None:
-        _without_resolvers(fn, getattr(component, "name", None))
+        _without_resolvers(server, fn, getattr(component, "name", None))
     return component

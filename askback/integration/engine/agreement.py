@@ -28,17 +28,15 @@ class Agreement(IntEnum):
 def agreement(taken: Any, returned: Any, types: HostTypes) -> Agreement:
     """How far a parameter annotated `taken` agrees with a resolver that is annotated to return `returned`.
 
-    An annotation that says nothing agrees with everything. `NEVER` means that no accepted answer, or no value at all,
-    can be what the parameter is annotated to take.
+    An annotation that says nothing agrees with everything. `DOUBTFUL` means that only some of what the resolver may give
+    is what the parameter is annotated to take.
     """
     wanted = list(_values_of(taken, types))
-    answers = [_best(answer, wanted, is_exact=True) for answer in _answers_of(returned)]
-    values = [_best(value, wanted, is_exact=False) for value in _values_of(returned, types)]
-    if not wanted or not (answers or values):
+    found = [_best(answer, wanted, is_exact=True) for answer in _answers_of(returned)]
+    found += [_best(value, wanted, is_exact=False) for value in _values_of(returned, types)]
+    if not wanted or not found or min(found) is Agreement.AGREED:
         return Agreement.AGREED
-    if Agreement.NEVER in answers or max(answers + values) is Agreement.NEVER:
-        return Agreement.NEVER
-    return min(answers + values)
+    return Agreement.NEVER if max(found) is Agreement.NEVER else Agreement.DOUBTFUL
 
 
 def _answers_of(returned: Any) -> Iterator[Any]:
@@ -63,7 +61,8 @@ def _values_of(annotation: Any, types: HostTypes) -> Iterator[Any]:
 
 
 def _best(given: Any, wanted: list[Any], *, is_exact: bool) -> Agreement:
-    return max(_agrees(each, want, is_exact) for each in arms(given) for want in wanted) if wanted else Agreement.AGREED
+    pairs = [_agrees(each, want, is_exact) for each in arms(given) for want in wanted]
+    return max(pairs, default=Agreement.AGREED)
 
 
 def _agrees(given: Any, wanted: Any, is_exact: bool) -> Agreement:

@@ -140,18 +140,24 @@ def _without_alias(annotation: Any) -> Any:
 
 def _substituted(value: Any, alias: Any) -> Any:
     """The value of a generic alias, with its type arguments in place of its type parameters."""
-    given: dict[Any, Any] = dict(zip(getattr(alias, "__type_params__", ()), get_args(alias), strict=False))
+    given = _type_arguments(alias)
     if isinstance(value, TypeVar):
         return given.get(value, value)
     parameters: tuple[Any, ...] = getattr(value, "__parameters__", ())
     return value[tuple(given.get(each, each) for each in parameters)] if given and parameters else value
 
 
+def _type_arguments(alias: Any) -> dict[Any, Any]:
+    return dict(zip(getattr(alias, "__type_params__", ()), get_args(alias), strict=False))
+
+
 def _hidden_in_aliases(annotation: Any) -> Iterator[Any]:
-    """The type arguments of generic aliases, which their values do not show: `Maybe[T]` is a union of some `T`."""
+    """The type arguments of generic aliases that do not appear in their values."""
     while isinstance(annotation, ALIASES) or isinstance(get_origin(annotation), ALIASES):
-        yield from get_args(annotation)
-        annotation = annotation.__value__
+        value = _readable(annotation.__value__, annotation)
+        shown = (value, *getattr(value, "__parameters__", ()))
+        yield from (given for each, given in _type_arguments(annotation).items() if each not in shown)
+        annotation = _substituted(value, annotation)
     if get_origin(annotation) is Annotated:
         yield from _hidden_in_aliases(get_args(annotation)[0])
 

@@ -361,10 +361,9 @@ def _marker(parameter: inspect.Parameter, types: HostTypes, place: _Place) -> SD
     if isinstance(parameter.default, SDKResolve) or any(is_class_of(each, SDKResolve) for each in metadata):
         raise place.refuse("write the marker as Annotated[T, Resolve(resolver)]")
     within = [each for each in metadata_within(parameter.annotation) if isinstance(each, SDKResolve)]
-    buried = [each for each in within if all(each is not marker for marker in markers)]
-    if buried:
+    if len(within) > len(markers):
         raise place.refuse(
-            f"Resolve({name_of(buried[0].fn)}) is inside a union or a container; annotate the parameter itself, as "
+            f"Resolve({name_of(within[len(markers)].fn)}) is inside a union or a container; annotate the parameter itself, as "
             "Annotated[T, Resolve(...)]"
         )
     if not markers:

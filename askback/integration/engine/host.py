@@ -70,12 +70,12 @@ class Host(Protocol):
     @property
     def limits(self) -> Limits:
         """How much of what the client sends is taken."""
-        ...
+        return Limits()
 
     @property
     def call_id(self) -> str:
         """In rounds: what tells this call from others of the same tool that may come with the same state."""
-        ...
+        return ""
 
     def unreachable(self, kind: Kind) -> str | None:
         """Why nobody can be asked such a question during this call, as the end of a sentence; None where they can."""
@@ -87,7 +87,6 @@ class Host(Protocol):
 
     def keep(self, state: Callable[[], str]) -> None:
         """In rounds: take the state of a call that has all its answers, if a later round could need it again."""
-        ...
 
     async def send(self, request: ServerRequest, result_type: type[ResultT]) -> ResultT:
         """Not in rounds: send the client a request of its own, tied to this call.

@@ -146,9 +146,14 @@ def _schema(model: type[BaseModel]) -> dict[str, Any]:
     if "properties" not in schema:
         # A model that contains itself is rendered as a reference to its own definition.
         raise TypeError(f"it contains itself; {CAN_ASK}")
-    for name, field in fields.items():
-        if not _names(name, field.validation_alias, model) & schema["properties"].keys():
-            raise TypeError(f"its field {name!r} has an alias that no answer can carry; use a plain name as the alias")
+    asked: set[str] = set(schema["properties"])
+    taken = {name: _names(name, field.validation_alias, model) for name, field in fields.items()}
+    lost = [name for name, names in taken.items() if fields[name].is_required() and not names & asked]
+    lost += asked.difference(*taken.values())
+    if lost:
+        raise TypeError(
+            f"its field {lost[0]!r} has an alias that an answer cannot carry; use a plain name as the alias"
+        )
     return schema
 
 
