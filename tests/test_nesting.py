@@ -470,9 +470,7 @@ async def test_on_another_server_one_answer_is_for_one_call(askback: Rehearsal) 
 
     @plain.tool
     async def loops(paths: str) -> Any:
-        for path in paths:
-            result = await plain.call_tool("delete", {"path": path})
-        return result
+        return [await plain.call_tool("delete", {"path": path}) for path in paths]
 
     assert (await askback.call(plain, "passes_on", {}, [YES])).result == "a"
     call = await askback.call(plain, "changes_its_mind", {}, [YES, YES])

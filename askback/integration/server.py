@@ -277,6 +277,8 @@ def _rebuilt(tool: FunctionTool, fn: Function) -> FunctionTool:
     if fn is tool.fn:
         return tool
     filled = resolved_names(fn)
+    if filled.isdisjoint(tool.parameters.get("properties", {})):
+        return tool.model_copy(update={"fn": fn})
     needed = FunctionTool.from_function(fn, name=tool.name).parameters
     parameters = {key: value for key, value in tool.parameters.items() if key not in ("$defs", "required")}
     parameters["properties"] = {

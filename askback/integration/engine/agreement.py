@@ -28,8 +28,8 @@ class Agreement(IntEnum):
 def agreement(taken: Any, returned: Any, types: HostTypes) -> Agreement:
     """How far a parameter annotated `taken` agrees with a resolver that is annotated to return `returned`.
 
-    An annotation that says nothing agrees with everything. `DOUBTFUL` means that only some of what the resolver may give
-    is what the parameter is annotated to take.
+    An annotation that says nothing agrees with everything. `DOUBTFUL` means that some of what the resolver may give is
+    not what the parameter is annotated to take.
     """
     wanted = list(_values_of(taken, types))
     found = [_best(answer, wanted, is_exact=True) for answer in _answers_of(returned)]

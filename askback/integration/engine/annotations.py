@@ -207,7 +207,7 @@ class _Scope:
 
     def read(self, annotation: Any, what: str) -> Any:
         # FastMCP tells a return annotation of `None` from one of its type; `get_type_hints` does not.
-        if annotation is inspect.Parameter.empty or annotation is None:
+        if annotation is inspect.Parameter.empty or annotation is None or not _is_postponed(annotation):
             return annotation
         return _evaluated(annotation, self._names, f"{what} cannot be read in {name_of(self._owner)!r}")
 
@@ -231,6 +231,19 @@ class _Scope:
             **closure_of(function),
             **_type_parameters(function),
         }
+
+
+def _is_postponed(annotation: Any) -> bool:
+    """Whether there is a string in an annotation that is yet to be evaluated."""
+    if isinstance(annotation, str | typing.ForwardRef):
+        return True
+    if isinstance(annotation, list):
+        return any(_is_postponed(each) for each in typing.cast("list[Any]", annotation))
+    origin = get_origin(annotation)
+    if origin is typing.Literal:
+        return False
+    arguments = get_args(annotation)
+    return any(_is_postponed(each) for each in (arguments[:1] if origin is Annotated else arguments))
 
 
 def _enclosing_qualnames(qualname: str) -> set[str]:

@@ -362,8 +362,9 @@ def _marker(parameter: inspect.Parameter, types: HostTypes, place: _Place) -> SD
         raise place.refuse("write the marker as Annotated[T, Resolve(resolver)]")
     within = [each for each in metadata_within(parameter.annotation) if isinstance(each, SDKResolve)]
     if len(within) > len(markers):
+        buried = name_of(within[len(markers)].fn)
         raise place.refuse(
-            f"Resolve({name_of(within[len(markers)].fn)}) is inside a union or a container; annotate the parameter itself, as "
+            f"Resolve({buried}) is inside a union or a container; annotate the parameter itself, as "
             "Annotated[T, Resolve(...)]"
         )
     if not markers:
