@@ -241,6 +241,77 @@ async def test_background_tasks_ask_too(askback: Rehearsal) -> None:
     assert client.messages == ["Buy Dune?"]
 
 
+@pytest.mark.askback("2026-07-28")
+async def test_a_background_task_can_only_ask_people(askback: Rehearsal) -> None:
+    server = FastMCP("tasks")
+    server.add_extension(TasksExtension())
+
+    async def ask_model() -> Sample:
+        return Sample(messages("Well?"), max_tokens=7)
+
+    async def ask_roots() -> ListRoots:
+        return ListRoots()
+
+    async def ask_person() -> Elicit[Sure]:
+        return Elicit("Sure?", Sure)
+
+    @server.tool(task=True)
+    async def samples(answer: Annotated[CreateMessageResult, Resolve(ask_model)]) -> str:
+        return "sampled"
+
+    @server.tool(task=True)
+    async def lists(answer: Annotated[ListRootsResult, Resolve(ask_roots)]) -> str:
+        return "listed"
+
+    @server.tool
+    async def nested(sure: Annotated[Sure, Resolve(ask_person)]) -> str:
+        return "nested"
+
+    @server.tool(task=True)
+    async def outer() -> str:
+        await server.call_tool("nested")
+        return "outer"
+
+    async with askback.connect(server) as client:
+        for tool, reason in (
+            (
+                "samples",
+                "Resolver 'ask_model' has a question, and a background task can ask people only, not for co",
+            ),
+            ("lists", "Resolver 'ask_roots' has a question, and a background task can ask people only, not for direct"),
+            ("outer", "Resolver 'ask_person' has a question, and the tool was called without a client that could be "),
+        ):
+            result = await client.call_tool(tool, raise_on_error=False)
+            assert result.is_error
+            assert reason in str(result.content)
+
+
+@pytest.mark.parametrize(
+    ("tool", "declared", "missing", "advice"),
+    [
+        ("asks", {}, "elicitation.form", "an elicitation handler (`elicitation_handler=` of fastmcp.Client)"),
+        ("samples", {}, "sampling", "a sampling handler (`sampling_handler=` of fastmcp.Client)"),
+        ("samples_with_tools", {"sampling_handler": True}, "sampling.tools", "a sampling handler that can call tools"),
+        ("lists", {}, "roots", "its directories (`roots=` of fastmcp.Client)"),
+    ],
+)
+async def test_a_missing_capability_is_named_with_what_to_do(
+    askback: Rehearsal, tool: str, declared: dict[str, Any], missing: str, advice: str
+) -> None:
+    async def complete(*args: Any) -> str:
+        return "well"
+
+    handlers = dict.fromkeys(declared, complete)
+    mode = "auto" if askback.generation == "2026-07-28" else "legacy"
+    async with fastmcp.Client(mcp, mode=mode, **handlers) as client:
+        with pytest.raises(MCPError) as refused:
+            await client.call_tool(tool)
+    error = refused.value.error
+    assert error.code == -32021
+    assert f"it did not declare the capability {missing}. Give the client {advice}" in error.message
+    assert list(error.data["requiredCapabilities"]) == [missing.split(".")[0]]
+
+
 async def test_over_http(askback: Rehearsal) -> None:
     server = FastMCP("http")
 

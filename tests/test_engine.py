@@ -92,6 +92,15 @@ async def test_another_host_can_run_resolvers() -> None:
         await resolve_arguments(resolved, plans, {"title": "Dune"}, Rounds(declined, first.request_state))
 
 
+@pytest.mark.parametrize("state", ["", "{", "[" * 100_000, "[]", "null", '{"v": 2, "t": "buy"}'])
+async def test_a_state_that_cannot_be_read_is_asked_again(state: str) -> None:
+    resolved = find_resolved_parameters(buy)
+    plans = build_resolver_plans(resolved, {"title"}, tool="buy")
+    answers = {"tests.test_engine:ask": ElicitResult(action="accept", content={"ok": True})}
+    result = await resolve_arguments(resolved, plans, {"title": "Dune"}, Rounds(answers, state))
+    assert isinstance(result, InputRequiredResult)
+
+
 class Requests(Rounds):
     """The same host, asking while the call waits; its client answers everything with its roots."""
 

@@ -56,6 +56,7 @@ class OptionalPath(BaseModel):
 
 
 class Nested(BaseModel):
+    name: str
     sure: Sure
 
 

@@ -322,7 +322,7 @@ async def test_the_keys_of_nested_questions_tell_nothing_of_their_arguments(disk
             )
             == "deleted /secret/1234: True"
         )
-    assert set(state_in(first)) == {"v", "calls", "numbers"}
+    assert set(state_in(first)) == {"askback", "calls", "numbers"}
 
 
 async def test_a_state_of_another_release_is_started_over(disk: Disk) -> None:
@@ -332,7 +332,13 @@ async def test_a_state_of_another_release_is_started_over(disk: Disk) -> None:
 
     async with ScriptedClient(disk.mcp) as client:
         first = await one_round(client, "outer", {})
-        for state in ('{"v": 0, "calls": {}}', "[]", "{", '{"step": 1}', '{"v": 1, "calls": {"": 3}, "numbers": 1}'):
+        for state in (
+            '{"askback": 0, "calls": {}}',
+            "[]",
+            "{",
+            '{"step": 1}',
+            '{"askback": 1, "calls": {"": 3}, "numbers": 1}',
+        ):
             again = await one_round(client, "outer", {}, answers={"x@1": accept(ok=True)}, state=forged(first, state))
             assert list(asked(again).values()) == ["Sure?"]
 
@@ -421,6 +427,20 @@ async def test_a_tool_that_drives_its_own_questions_beside_another_is_refused(di
     async with ScriptedClient(disk.mcp, [YES]) as client:
         with pytest.raises(ToolError, match="'by_hand' is on another server or drives its questions itself"):
             await client.call_tool("outer")
+
+
+async def test_a_tool_that_drives_its_own_questions_may_be_called_on_its_own(disk: Disk) -> None:
+    @disk.mcp.tool
+    async def by_hand(ctx: Context) -> Any:
+        return "done" if ctx.request_state else InputRequiredResult(input_requests={}, request_state='{"step": 1}')
+
+    @disk.tool
+    async def outer() -> str:
+        result = await disk.mcp.call_tool("by_hand")
+        return type(result).__name__
+
+    async with ScriptedClient(disk.mcp) as client:
+        assert (await client.call_tool("outer")).data == "InputRequiredToolResult"
 
 
 @pytest.mark.askback("2026-07-28")

@@ -21,6 +21,7 @@ from pydantic import AliasChoices, AnyUrl, BaseModel, Field
 
 from askback import Elicit, InvalidSignature, Resolve
 from askback.integration import FastMCP, resolved
+from askback.integration.mounts import mounted_tool
 from askback.testing import Rehearsal
 
 
@@ -637,3 +638,14 @@ async def test_a_tool_of_a_sync_generator_is_still_one(askback: Rehearsal) -> No
 
     call = await askback.call(mcp, "count")
     assert (call.result, call.failed) == ("[0,1,2,3]", False)
+
+
+async def test_a_mounted_tool_is_looked_through_as_long_as_it_is_there() -> None:
+    inner = ours(order)
+    outer = FastMCP("outer")
+    outer.mount(inner, namespace="inner")
+    tool = await outer.get_tool("inner_order")
+    assert tool is not None
+    assert (await mounted_tool(tool)).name == "order"
+    inner.local_provider.remove_tool("order")
+    assert await mounted_tool(tool) is tool

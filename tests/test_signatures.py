@@ -1,21 +1,40 @@
 """What is refused when a tool is registered, and what can be read."""
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Annotated, Any, Generic, NewType, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from functools import partial
+from typing import Annotated, Any, Generic, Literal, NewType, Protocol, TypedDict, TypeVar
 
 import fastmcp
 import pytest
 from fastmcp.dependencies import Depends
-from fastmcp.tools import InputRequiredToolResult
+from fastmcp.tools import InputRequiredToolResult, Tool
 from mcp.server.mcpserver import Context as SDKContext
 from mcp.server.mcpserver import Resolve as SDKResolve
 from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import BaseModel
 from typing_extensions import TypeAliasType
 
-from askback import Elicit, InvalidSignature, ListRoots, Resolve, Sample
-from askback.integration import FastMCP, find_resolved_parameters, resolved, returns_input_required
+from askback import (
+    AcceptedElicitation,
+    DeclinedElicitation,
+    Elicit,
+    ElicitationResult,
+    InvalidSignature,
+    ListRoots,
+    Resolve,
+    Sample,
+)
+from askback.agents import Decline
+from askback.integration import (
+    FastMCP,
+    HostTypes,
+    build_resolver_plans,
+    find_resolved_parameters,
+    resolved,
+    returns_input_required,
+)
+from askback.integration.engine.agreement import Agreement, agreement
 from askback.testing import Rehearsal
 from tests import postponed
 
@@ -237,6 +256,7 @@ Unreadable = TypeAliasType("Unreadable", "Annotated[Nowhere, Resolve(look)]")  #
         pytest.param(list[Found], id="list"),
         pytest.param(dict[str, Found], id="dict"),
         pytest.param(Callable[[Found], str], id="callable"),
+        pytest.param(Callable[[str, "Found"], str], id="callable with a string in it"),
         pytest.param(Annotated[Found | None, "metadata"], id="union in Annotated"),
         pytest.param(Annotated[list[Found], Resolve(look)], id="container with a marker of its own"),
         pytest.param(OptionalFound, id="alias"),
@@ -493,3 +513,152 @@ async def test_postponed_annotations_may_name_type_parameters(askback: Rehearsal
     mcp.tool(scope["tool"])
     call = await askback.call(mcp, "tool", {"title": "Dune"})
     assert (call.result, call.failed) == ("Dune", False)
+
+
+class Backorder(BaseModel):
+    confirm: bool
+
+
+async def ask_backorder() -> Backorder | Elicit[Backorder]:
+    return Elicit("Order anyway?", Backorder)
+
+
+@pytest.mark.parametrize(
+    ("taken", "returned"),
+    [
+        (int, Backorder | Elicit[Backorder]),
+        (Other, Elicit[Backorder]),
+        (ElicitationResult[Other], Elicit[Backorder]),
+        (AcceptedElicitation[Other], Elicit[Backorder]),
+        (str, int),
+        (Backorder, int),
+        (Literal["a"], int),
+        (list[int], tuple[int, ...]),
+        (str, Sample),
+        (str | None, ListRoots),
+        (int, ElicitationResult[Backorder]),
+    ],
+)
+def test_annotations_that_can_never_agree_are_refused(taken: Any, returned: Any) -> None:
+    async def resolver() -> returned:  # pyright: ignore
+        raise AssertionError("never registered")
+
+    async def tool(value: Annotated[taken, Resolve(resolver)]) -> str:
+        raise AssertionError("never registered")
+
+    sentence = refused(tool)
+    assert sentence.startswith("Tool 'tool': parameter 'value', resolver 'resolver': it returns ")
+    assert "which can never be the" in sentence
+
+
+@pytest.mark.parametrize(
+    ("taken", "returned", "agreed"),
+    [
+        (Backorder, Backorder | Elicit[Backorder], Agreement.AGREED),
+        (BaseModel, Elicit[Backorder], Agreement.AGREED),
+        (float, int, Agreement.AGREED),
+        (int, bool, Agreement.AGREED),
+        (Any, Backorder, Agreement.AGREED),
+        (Backorder, Any, Agreement.AGREED),
+        (object, int, Agreement.AGREED),
+        (Iterable, list[int], Agreement.AGREED),
+        (Protocol, int, Agreement.AGREED),
+        (TypedDict("Row", {"a": int}), dict[str, int], Agreement.AGREED),
+        (Literal["a", 1], bytes, Agreement.AGREED),
+        (int | None, None, Agreement.AGREED),
+        (DeclinedElicitation, Elicit[Backorder], Agreement.AGREED),
+        (ElicitationResult, Elicit[Backorder], Agreement.AGREED),
+        (ElicitationResult[Backorder], Elicit[Backorder], Agreement.AGREED),
+        (str, str | Elicit[Backorder], Agreement.DOUBTFUL),
+        (bool, int, Agreement.DOUBTFUL),
+        (Other, Backorder, Agreement.DOUBTFUL),
+        (int, int | str, Agreement.DOUBTFUL),
+        (Backorder, BaseModel, Agreement.DOUBTFUL),
+    ],
+)
+def test_how_far_annotations_agree(taken: Any, returned: Any, agreed: Agreement) -> None:
+    assert agreement(taken, returned, HostTypes()) is agreed
+
+
+Asked = TypeAliasType("Asked", Annotated[T, Resolve(ask_backorder)], type_params=(T,))
+
+
+async def test_a_generic_alias_keeps_the_outcome(askback: Rehearsal) -> None:
+    mcp = FastMCP("shop")
+
+    @mcp.tool
+    async def buy(
+        outcome: Asked[ElicitationResult[Backorder]],  # pyright: ignore
+        whole: Annotated[ElicitationResult[Backorder], Resolve(ask_backorder)],
+    ) -> str:
+        return f"{outcome.action} {whole.action}"
+
+    call = await askback.call(mcp, "buy", {}, {Backorder: Decline()})
+    assert (call.result, call.failed) == ("decline decline", False)
+
+
+async def test_what_the_author_binds_wins_over_the_resolver(askback: Rehearsal) -> None:
+    async def buy(title: str, order: Annotated[Backorder, Resolve(ask_backorder)]) -> str:
+        return f"{title} {order.confirm}"
+
+    mcp = FastMCP("shop")
+    plain = fastmcp.FastMCP("plain")
+    bound = partial(buy, order=Backorder(confirm=False))
+    mcp.add_tool(Tool.from_function(bound, name="buy"))
+    plain.add_tool(Tool.from_function(resolved(bound), name="buy"))
+    for server in (mcp, plain):
+        call = await askback.call(server, "buy", {"title": "Dune"})
+        assert (call.result, call.failed, call.exchanges) == ("Dune False", False, [])
+        (tool,) = await server.list_tools()
+        assert set(tool.parameters["properties"]) == {"title"}
+    call = await askback.call(mcp, "buy", {"title": "Dune", "order": {"confirm": True}})
+    assert call.result == "Dune False"
+
+
+async def test_a_key_can_be_chosen(askback: Rehearsal) -> None:
+    mcp = FastMCP("shop")
+
+    async def depends(order: Annotated[Backorder, Resolve(ask_backorder)]) -> bool:
+        return order.confirm
+
+    @mcp.tool
+    async def buy(
+        order: Annotated[Backorder, Resolve(ask_backorder, key="user_name")], sure: Annotated[bool, Resolve(depends)]
+    ) -> str:
+        return f"{order.confirm} {sure}"
+
+    async with askback.connect(mcp, {Backorder: Backorder(confirm=True)}) as client:
+        assert (await client.call_tool("buy")).data == "True True"
+    if askback.generation == "2026-07-28":
+        assert [question.key for question in client.asked] == ["user_name"]
+
+
+def test_chosen_keys_are_unique_within_a_tool() -> None:
+    async def ask_again() -> Elicit[Backorder]:
+        raise AssertionError("never asked")
+
+    async def same(
+        a: Annotated[Any, Resolve(ask_backorder, key="k")], b: Annotated[Any, Resolve(ask_again, key="k")]
+    ) -> str:
+        raise AssertionError("never registered")
+
+    async def two(
+        a: Annotated[Any, Resolve(ask_backorder, key="k")], b: Annotated[Any, Resolve(ask_backorder, key="l")]
+    ) -> str:
+        raise AssertionError("never registered")
+
+    assert refused(same).endswith("resolver 'ask_again': its key 'k' is also the key of 'ask_backorder'")
+    assert refused(two).endswith("resolver 'ask_backorder': it has two keys, 'k' and 'l'; give it one")
+    for key in ("", "a@1", 3):
+        with pytest.raises(ValueError, match="The key of a question is a non-empty string without '@'"):
+            Resolve(ask_backorder, key=key)  # pyright: ignore
+
+
+def test_a_chosen_key_is_nobody_elses() -> None:
+    async def tool(
+        a: Annotated[Any, Resolve(look)], b: Annotated[Any, Resolve(ask_backorder, key="tests.test_signatures:look")]
+    ) -> str:
+        raise AssertionError("never called")
+
+    plans = build_resolver_plans(find_resolved_parameters(tool), {"title"})
+    assert [plan.key for plan in plans.values()] == ["tests.test_signatures:look#1", "tests.test_signatures:look"]

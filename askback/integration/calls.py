@@ -11,10 +11,10 @@ runs again. A nested call that had finished is not made again: its result, or th
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import Any, cast
+from functools import cached_property
+from typing import Any, NoReturn, cast
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -27,7 +27,8 @@ from pydantic_core import to_jsonable_python
 
 from askback.integration.engine import Continuation, Limits
 
-LEDGER_VERSION = 1
+LEDGER = '{"askback": 1,'
+"""How the state of several calls begins."""
 ENGINE_STATE = {"v", "t", "answers", "asked"}
 """What the state of a single call has in it. Another tool's own state, which it drives itself, has something else."""
 OUTERMOST = ""
@@ -59,7 +60,7 @@ class Call:
         self._fn = fn
         self._outer = outer
         self._questioner: object = None
-        self._occurrences: Counter[str] = Counter()
+        self._occurrences: dict[str, int] = {}
 
     @staticmethod
     def current(request: FastMCPRequestContext | None) -> "Call | None":
@@ -73,8 +74,8 @@ class Call:
     def nested(self, name: str, arguments: Mapping[str, Any], version: object) -> "Call":
         """A call that the body of this one makes."""
         kind = f"{self.key}/{digest_of([name, str(version), dict(arguments)])}"
-        self._occurrences[kind] += 1
-        return Call(self.ledger, name, key=f"{kind}#{self._occurrences[kind]}", outer=self)
+        number = self._occurrences[kind] = self._occurrences.get(kind, 0) + 1
+        return Call(self.ledger, name, key=f"{kind}#{number}", outer=self)
 
     def within(self) -> "Iterator[Call]":
         """This call, and those around it."""
@@ -104,9 +105,9 @@ class Call:
         Where it is the tool's own function that asks, no body is running yet, and this returns the result that asks.
         Otherwise it does not return.
         """
-        if self.key == OUTERMOST and fn is self._fn:
-            return self.ledger.asks(self, asked)
-        return await self.ledger.wait_for_answers(self, asked)
+        if self.key != OUTERMOST or fn is not self._fn:
+            await self.ledger.wait_for_answers(self, asked)
+        return self.ledger.asks(self, asked)
 
     async def make(self, run: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
         """Make the call."""
@@ -119,19 +120,11 @@ class Call:
             _current_call.reset(token)
 
 
-class _OnOtherServer(Call):
-    """The one call that may ask in a request to a server of another class, which has no say in how the request ends."""
-
-    async def ask(self, asked: InputRequiredResult, fn: object) -> InputRequiredResult:
-        """Leave the question to whoever made the call."""
-        return asked
-
-
 async def call_on_other_server(context: Context) -> Call:
     """The call that may ask in the request of `context`, on a server that does not keep its calls apart."""
     call = await context.get_state(CALL_IN_STATE)
     if call is None:
-        new = _OnOtherServer(Ledger(context), "")
+        new = Call(Ledger(context), "")
         await context.set_state(CALL_IN_STATE, new, serializable=False)
         call = await context.get_state(CALL_IN_STATE)
     return call
@@ -162,7 +155,9 @@ class Ledger:
     def before(self) -> "_Before":
         """What the round before has left, read when it is first needed."""
         if self._before is None:
-            self._before = _Before(self._context.request_state, self._context.input_responses or {})
+            state = self._context.request_state
+            # Without a state nothing was asked, so nothing can have been answered.
+            self._before = _Before(state, (self._context.input_responses or {}) if state is not None else {})
         return self._before
 
     @property
@@ -211,20 +206,20 @@ class Ledger:
 
     def asks(self, call: Call, asked: InputRequiredResult) -> InputRequiredResult:
         """What a call asks before any body runs."""
-        if not self.before.calls.keys() - {OUTERMOST}:
+        if not self.before.is_of_many:
             return asked
         self._open[call.key] = asked
         return self._input_required()
 
-    async def wait_for_answers(self, call: Call, asked: InputRequiredResult) -> InputRequiredResult:
+    async def wait_for_answers(self, call: Call, asked: InputRequiredResult) -> NoReturn:
         """Ask, and wait for the end of the round, which cancels this."""
         self._open[call.key] = asked
         self._stuck.update(call.within())
         # Calls that were started beside this one get as far as they can: their questions come in the same round.
         await checkpoint()
         self._end_if_stuck()
-        await anyio.sleep_forever()
-        return asked
+        while True:
+            await anyio.sleep_forever()
 
     def _end_if_stuck(self) -> None:
         if self._open and self._running <= self._stuck:
@@ -249,7 +244,7 @@ class Ledger:
         # What a finished call had remembered is needed no more, nor is what it called in turn.
         over = [f"{key}/" for key, call in calls.items() if "state" not in call]
         remembered = {key: call for key, call in calls.items() if not key.startswith(tuple(over))}
-        state = json.dumps({"v": LEDGER_VERSION, "calls": remembered, "numbers": numbers})
+        state = f'{LEDGER} "calls": {json.dumps(remembered)}, "numbers": {json.dumps(numbers)}}}'
         if len(state) > self._limit:
             raise ToolError(f"The results and answers of this call are longer than {self._limit} characters together")
         return InputRequiredResult(input_requests=questions, request_state=state)
@@ -262,20 +257,34 @@ class _Before:
     """
 
     def __init__(self, state: str | None, responses: Mapping[str, InputResponse]) -> None:
-        content = _mapping(_parsed(state))
+        self._state = state
         self._responses = responses
-        self.numbers: dict[str, int] = {}
-        self.calls: dict[str, dict[str, Any]] = {}
-        if content.get("v") == LEDGER_VERSION and "calls" in content:
-            self.calls = {key: _mapping(call) for key, call in _mapping(content["calls"]).items()}
-            self.numbers = {key: n for key, n in _mapping(content.get("numbers")).items() if isinstance(n, int)}
-        elif content.keys() == ENGINE_STATE:
-            self.calls = {OUTERMOST: {"state": content}}
+        self.is_of_many = state is not None and state.startswith(LEDGER)
+        """Whether it is the state of several calls, rather than the engine's own state of the outermost."""
+
+    @cached_property
+    def _content(self) -> dict[str, Any]:
+        return _mapping(_parsed(self._state))
+
+    @cached_property
+    def calls(self) -> dict[str, dict[str, Any]]:
+        """The state or the result of each call, by its key."""
+        if self.is_of_many:
+            return {key: _mapping(call) for key, call in _mapping(self._content.get("calls")).items()}
+        return {OUTERMOST: {"state": self._content}} if self._content.keys() == ENGINE_STATE else {}
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number under which each call that has asked is known on the wire."""
+        numbers = _mapping(self._content.get("numbers")) if self.is_of_many else {}
+        return {key: number for key, number in numbers.items() if isinstance(number, int)}
 
     def continuation(self, key: str) -> Continuation:
+        """What the call of that key comes with."""
+        if key == OUTERMOST and not self.is_of_many:
+            return Continuation(self._state, self._responses)
         state = self.calls.get(key, {}).get("state")
-        number = self.numbers.get(key, 0)
-        suffix = _on_the_wire("", key, number)
+        suffix = _on_the_wire("", key, self.numbers.get(key, 0))
         responses = {name.removesuffix(suffix): each for name, each in self._responses.items() if name.endswith(suffix)}
         return Continuation(json.dumps(state) if state is not None else None, responses)
 

@@ -1,7 +1,6 @@
 """FastMCP as a host of the engine, and its context for resolvers that were written for the SDK's."""
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from fastmcp import Context
@@ -58,7 +57,7 @@ class FastMCPHost(Host):
         self._fn = fn
         self._continuation: Continuation | None = None
 
-    @cached_property
+    @property
     def _call(self) -> Call | None:
         """The call that this is on an askback server, which keeps the calls of a request apart."""
         return Call.current(self._context.request_context)

@@ -177,7 +177,9 @@ class FastMCP(fastmcp.FastMCP[LifespanResultT]):
             arguments = _without_filled(tool, arguments or {})
         if tool is None or run_middleware:
             return await super().call_tool(name, arguments, version=version, run_middleware=run_middleware)
-        await self._check_not_cached(tool, name)
+        caches = [each for each in self.middleware if isinstance(each, ResponseCachingMiddleware)]
+        if caches:
+            await _check_not_cached(caches, tool, name)
 
         async def run() -> ToolResult:
             _found.set(_Found(self, name, version, tool))
@@ -194,7 +196,11 @@ class FastMCP(fastmcp.FastMCP[LifespanResultT]):
         Raises:
             ToolError: If the call would hand the answers of other tools to another server.
         """
-        context = get_context()
+        try:
+            context = get_context()
+        except RuntimeError:
+            # Nobody has called anything: the tool is run for itself, without middleware.
+            return None
         request = context.request_context
         if request is None or request.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             return None
@@ -202,12 +208,12 @@ class FastMCP(fastmcp.FastMCP[LifespanResultT]):
         if outer is not None and outer.ledger.has_answers and isinstance(await mounted_tool(tool), ProxyTool):
             # FastMCP's proxy sends the state of the request along.
             raise ToolError(NOT_BESIDE_OTHERS.format(name=name))
-        if isinstance(tool, FastMCPProviderTool):
+        fn = _function_of(tool)
+        if fn is None and isinstance(tool, FastMCPProviderTool):
             # The mounted server makes the call, if it is one of ours.
             return None
         if outer is not None:
             return outer.nested(name, arguments, version)
-        fn = getattr(tool, "fn", None)
         return Call(Ledger(context, self.limits), name, getattr(fn, "__func__", fn))
 
     async def _list_tools(self) -> Sequence[Tool]:
@@ -219,31 +225,29 @@ class FastMCP(fastmcp.FastMCP[LifespanResultT]):
 
     def _resolving(self, tool: Tool) -> Tool:
         """A tool of whatever provider, whose resolved parameters are filled."""
-        if not isinstance(tool, FunctionTool) or tool.fn in self._without_markers:
+        fn = _function_of(tool)
+        if fn is None or resolved_names(fn) or fn in self._without_markers:
             return tool
-        if resolved_names(tool.fn):
-            return tool
-        fn = _remembered(tool.fn, tool.name)
-        if fn is tool.fn:
+        prepared = _remembered(fn, tool.name)
+        if prepared is fn:
             self._without_markers.add(fn)
-        self.resolved_names.update(resolved_names(fn))
-        return _rebuilt(tool, fn)
+            return tool
+        self.resolved_names.update(resolved_names(prepared))
+        return _rebuilt(cast("FunctionTool", tool), prepared)
 
-    async def _check_not_cached(self, tool: Tool, name: str) -> None:
-        """Refuse to answer a call that a cache would answer next time, without running resolvers or asking anybody.
 
-        Raises:
-            ToolError: If a `ResponseCachingMiddleware` of this server keeps the results of the tool.
-        """
-        for middleware in self.middleware:
-            if not isinstance(middleware, ResponseCachingMiddleware) or not _keeps_results_of(middleware, name):
-                continue
-            if _names_within(await mounted_tool(tool)):
-                raise ToolError(
-                    f"The tool {name!r} has resolvers, and the server's ResponseCachingMiddleware would answer its "
-                    "next call from the cache without running them. Exclude it: "
-                    f"call_tool_settings=CallToolSettings(excluded_tools=[{name!r}])"
-                )
+async def _check_not_cached(caches: Sequence[ResponseCachingMiddleware], tool: Tool, name: str) -> None:
+    """Refuse to answer a call that a cache would answer next time, without running resolvers or asking anybody.
+
+    Raises:
+        ToolError: If a cache of the server keeps the results of the tool.
+    """
+    if any(_keeps_results_of(each, name) for each in caches) and _names_within(await mounted_tool(tool)):
+        raise ToolError(
+            f"The tool {name!r} has resolvers, and the server's ResponseCachingMiddleware would answer its next call "
+            "from the cache without running them. Exclude it: "
+            f"call_tool_settings=CallToolSettings(excluded_tools=[{name!r}])"
+        )
 
 
 def _keeps_results_of(middleware: ResponseCachingMiddleware, tool: str) -> bool:
@@ -288,6 +292,12 @@ def _rebuilt(tool: FunctionTool, fn: Function) -> FunctionTool:
     return tool.model_copy(update={"fn": fn, "parameters": parameters})
 
 
+def _function_of(tool: Tool) -> Function | None:
+    """The function of a tool that is made of one."""
+    # Most tools are, and to ask a pydantic model for its class takes a while.
+    return tool.fn if type(tool) is FunctionTool or isinstance(tool, FunctionTool) else None
+
+
 def _without_filled(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a call, without those that the tool fills itself."""
     dropped = _names_within(tool)
@@ -299,9 +309,12 @@ def _without_filled(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
 
 def _names_within(tool: Tool) -> frozenset[str]:
     """The parameters that a tool, or one that it is made of, fills itself."""
-    names = resolved_names(getattr(tool, "fn", None))
+    fn = _function_of(tool)
+    if fn is not None:
+        return resolved_names(fn)
     made_of = getattr(tool, "parent_tool", None)
-    return names | _names_within(made_of) if isinstance(made_of, Tool) else names
+    names = resolved_names(getattr(tool, "fn", None))
+    return names | _names_within(made_of) if made_of is not None else names
 
 
 def _check_transformed(tool: Tool) -> None:

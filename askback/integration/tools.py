@@ -117,7 +117,7 @@ def _resolving(fn: Callable[..., Any], marked: Mapping[str, ResolvedParameter]) 
         arguments = {**defaults, **provided, **{alias: provided[name] for alias, name in aliases.items()}}
         host = FastMCPHost(context, provided, wrapper)
         result = await resolve_arguments(parameters, plans, arguments, host)
-        return await host.ask(result) if isinstance(result, InputRequiredResult) else result
+        return result if isinstance(result, dict) else await host.ask(result)
 
     wrapper = _wrapper(fn, _Resolution(resolve), set(marked))
     injected = get_dependency_parameters(transform_context_annotations(wrapper))

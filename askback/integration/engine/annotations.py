@@ -143,6 +143,9 @@ def _substituted(value: Any, alias: Any) -> Any:
     given = _type_arguments(alias)
     if isinstance(value, TypeVar):
         return given.get(value, value)
+    if given and get_origin(value) in (typing.Union, types.UnionType):
+        # A union does not tell the parameters of the pydantic models in it.
+        return typing.Union[tuple(_substituted(each, alias) for each in get_args(value))]  # noqa: UP007
     parameters: tuple[Any, ...] = getattr(value, "__parameters__", ())
     return value[tuple(given.get(each, each) for each in parameters)] if given and parameters else value
 
