@@ -218,7 +218,7 @@ class Form:
             "required": sorted(_sequence(schema.get("required")), key=str),
         }
 
-    @cached_property
+    @property
     def problem(self) -> str | None:
         """Why the form cannot be shown to anyone, as the end of a sentence; None where it can.
 
@@ -240,9 +240,10 @@ class Form:
         Raises:
             ContentError: If it does not fit the form.
         """
-        defaults = {name: field.default for name, field in self.fields.items() if field.default is not None}
-        filled = defaults | _plain(content)
-        _check(filled, _mapping(self.schema))
+        schema = _mapping(self.schema)
+        defaults = {name: _mapping(field).get("default") for name, field in _mapping(schema.get("properties")).items()}
+        filled = {name: default for name, default in defaults.items() if default is not None} | _plain(content)
+        _check(filled, schema)
         return filled
 
 

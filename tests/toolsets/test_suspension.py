@@ -574,6 +574,17 @@ async def test_what_is_stored_is_small_and_holds_no_secret() -> None:
     assert done.output.endswith(": Ada Ada Ada")
 
 
+async def test_equal_arguments_cannot_be_recognised_in_what_is_stored() -> None:
+    digests: set[str] = set()
+    for _ in range(2):
+        _, requests = await stop(stoppable(toolset(desk(), policies=[Defer()])))
+        (metadata,) = requests.metadata.values()
+        salt, _, digest = metadata["askback"]["arguments"].partition(":")
+        assert len(salt) == 16
+        digests.add(digest)
+    assert len(digests) == 2
+
+
 async def test_questions_of_the_same_wording_keep_their_own_answers() -> None:
     server = FastMCP("twins")
 
