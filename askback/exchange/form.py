@@ -355,13 +355,11 @@ def _field_problem(field: object) -> str | None:
     return None
 
 
-def _parts(schema: dict[str, Any]) -> Iterator[object]:
-    """A field's schema and those inside it."""
-    items: object = schema.get("items", {})
-    for part in (schema, items):
-        yield part
-        if isinstance(part, dict):
-            yield from (*part.get("oneOf", ()), *part.get("anyOf", ()))  # pyright: ignore[reportUnknownMemberType]
+def _parts(schema: dict[str, Any]) -> list[object]:
+    """A field's schema, that of its items, and the alternatives of both."""
+    parts: list[object] = [schema, schema.get("items", {})]
+    alternatives = [_sequence(_mapping(part).get(key)) for part in parts for key in ("oneOf", "anyOf")]
+    return [*parts, *(each for group in alternatives for each in group)]
 
 
 def _check(value: object, schema: Mapping[str, Any], *path: str) -> None:

@@ -20,8 +20,8 @@ from askback.toolsets.events import QuestionAnswered, QuestionAsked
 class PydanticRunCall(RunCall):
     """The plug: a tool call with the `RunContext` of its run.
 
-    Not every durable engine carries the whole context. Where the tracer is missing there are no spans, and where events
-    cannot be emitted there are none.
+    Not every durable engine carries the whole context: without a tracer there are no spans, and where events cannot be
+    emitted they are left out.
     """
 
     passing = (UsageLimitExceeded, RunCancelled, ApprovalRequired, CallDeferred)

@@ -323,8 +323,8 @@ async def test_what_cannot_be_read_is_a_clear_error(damage: Any, reason: str) ->
         await go_on(agent, messages, results)
 
 
-async def test_answers_for_another_call_are_refused() -> None:
-    agent = stoppable(toolset(desk(KEY), policies=[Defer()]))
+async def test_answers_for_another_call_are_refused(askback: Rehearsal) -> None:
+    agent = stoppable(toolset(desk(KEY), mode=askback.mode, policies=[Defer()], restartable=True))
     messages, requests = await stop(agent)
     (pending,) = pending_questions(requests)
     results = resume_with(requests, {pending.id: Accept({"ok": True})})
