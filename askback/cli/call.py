@@ -15,17 +15,16 @@ from cyclopts.validators import Number
 from fastmcp.client.client import CallToolResult
 from mcp.shared.exceptions import MCPError
 from mcp_types import ContentBlock, TextContent
-from rich.text import Text
 from typing_extensions import override
 
 from askback.agents import Accept, Answer, Cancel, Console, Decline, Policy, Question, rules_from
-from askback.agents.console import printable, quote
 from askback.agents.policies import first_answer, name_of
 from askback.cli.arguments import arguments_for
 from askback.cli.console import as_text, output_console
 from askback.cli.errors import CommandError, NoServerError
 from askback.cli.scripts import is_script
 from askback.cli.servers import USUAL_NAMES, did_you_mean, server_named
+from askback.exchange.text import quoted
 from askback.testing import Conversation, ConversationError, Exchange, ScriptedClient, ToolCall
 from askback.testing.scripts import Script
 
@@ -227,8 +226,8 @@ class _Called:
         for exchange in self.conversation.exchanges:
             question = exchange.question
             console.print("asked:" if question.message else f"asked for {question.kind}")
-            for line in question.message.splitlines():
-                quote(console, Text(printable(line)))
+            for line in quoted(question.message, console.width):
+                console.print(line, markup=False, highlight=False)
             content = f" {json.dumps(exchange.content)}" if exchange.content is not None else ""
             console.print(f"  {exchange.action}{content}, by {exchange.answered_by}")
         if self.result.is_error:

@@ -13,16 +13,17 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter, ToolReturnPart
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
-from askback.agents.policies import Policy, PolicyError
-from askback.agents.records import AnswerRecord, OnAnswer
-from askback.agents.suspension import PendingQuestion, pending_questions, resume_with
+from askback.agents.errors import PolicyError
+from askback.agents.policies import Policy
+from askback.agents.suspension import PendingQuestion
 from askback.exchange.answer import ANSWERS, Accept, Answer, Cancel, Decline
 from askback.exchange.question import Question
-from askback.exchange.transcript import Conversation, ConversationError, Exchange, ToolCall
+from askback.exchange.transcript import AnswerRecord, Conversation, ConversationError, Exchange, OnAnswer, ToolCall
 from askback.testing.generations import GenerationClient
 from askback.testing.rehearsals import Rehearsal
 from askback.testing.scripts import Answers, NotScriptedError, Script, check_used, reply_of, script_of, unanswered
 from askback.toolsets import ResolverToolset
+from askback.toolsets.deferral import pending_questions, resume_with
 
 OutputT = TypeVar("OutputT")
 

@@ -147,7 +147,7 @@ def misfits(ctx: RunContext[Any], question: Question) -> Accept:
     ("policy", "reason"),
     [
         (raises, "raised ZeroDivisionError: oops"),
-        (returns_nonsense, "returned True, which is no answer"),
+        (returns_nonsense, "returned True, which is not an answer"),
         (misfits, "accepted with content that does not fit (sku: "),
         (Accept(3), "accepted with content that does not fit (a form takes a mapping, a pydantic model or a dataclass"),
         (Accept({"full": True, "x": {"y": 1}}), "accepted with content that does not fit (x: a form takes texts"),
@@ -219,15 +219,15 @@ def asking_twice() -> FastMCP[Any]:
 
 @pytest.mark.askback("2026-07-28")
 async def test_what_is_remembered_is_bounded(askback: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("askback.toolsets.refusals.MOST_REFUSALS", 1)
-    monkeypatch.setattr("askback.toolsets.refusals.MOST_RUNS", 1)
+    monkeypatch.setattr("askback.agents.refusals.MAX_REFUSALS", 1)
+    monkeypatch.setattr("askback.agents.refusals.MAX_RUNS", 1)
     tools = toolset(policies=[Decline()])
     model = ScriptedModel([ToolCallPart("refund", {"order": "A"}), ToolCallPart("refund", {"order": "B"})])
     for _ in range(2):
         run = await askback.play(agent(tools), model)
         asked = [(record.question.arguments["order"], record.policy) for record in run.answers]
         assert asked == [("A", "Decline"), ("B", "Decline")]
-    refusals: Any = tools._answering._refusals._by_run  # pyright: ignore
+    refusals: Any = tools._answering.decider._refusals._by_run  # pyright: ignore
     assert [len(refused) for refused in refusals.values()] == [1]
 
 
@@ -265,6 +265,35 @@ async def test_an_answer_that_takes_too_long_is_cancelled(askback: Rehearsal) ->
 
     run = await askback.play(agent(toolset(policies=[slow], answer_timeout=0.01)))
     assert run.output.endswith("elicitation was cancel")
+    assert [(record.action, record.policy) for record in run.answers] == [("cancel", "(answer_timeout)")]
+
+
+async def test_a_question_that_timed_out_is_asked_again(askback: Rehearsal) -> None:
+    asked: list[str] = []
+
+    async def slow_at_first(ctx: RunContext[Any], question: Question) -> Accept:
+        asked.append(question.message)
+        if len(asked) == 1:
+            await anyio.sleep_forever()
+        return Accept({"full": True})
+
+    again = ScriptedModel([ToolCallPart("refund", {"order": "ORD-1"})], [ToolCallPart("refund", {"order": "ORD-1"})])
+    run = await askback.play(agent(toolset(policies=[slow_at_first], answer_timeout=0.05)), again)
+    assert run.output == "refunded ORD-1, full=True, sku="
+    assert [(record.action, record.policy) for record in run.answers] == [
+        ("cancel", "(answer_timeout)"),
+        ("accept", "slow_at_first"),
+    ]
+    assert asked == ["Refund all of ORD-1?"] * 2
+
+
+async def test_sampling_that_takes_too_long_fails_the_call(askback: Rehearsal) -> None:
+    async def slow(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        await anyio.sleep_forever()
+        return opinion(messages, info)
+
+    run = await askback.play(agent(toolset(sampling_from=FunctionModel(slow), answer_timeout=0.01)), JUDGE)
+    assert "A sampling request of the tool was declined" in run.output
     assert [(record.action, record.policy) for record in run.answers] == [("cancel", "(answer_timeout)")]
 
 
@@ -446,9 +475,9 @@ async def test_a_policy_that_gives_nonsense_for_a_result_ends_the_run(askback: R
 async def test_what_the_toolset_was_told_wrongly_is_said(askback: Rehearsal) -> None:
     for roots in ("/tmp", ["https://x/y"], [object()]):
         tools = toolset(roots_from=lambda ctx, roots=roots: roots)
-        with pytest.raises(UserError, match="`roots_from` gave"):
+        with pytest.raises(UserError, match="`roots_from` returned"):
             await askback.play(agent(tools), BROWSE)
-    with pytest.raises(UserError, match="`sampling_from` gave 5, which is no model"):
+    with pytest.raises(UserError, match="`sampling_from` returned 5, not a model"):
         await askback.play(agent(toolset(sampling_from=lambda ctx, params: 5)), JUDGE)
 
 
@@ -466,6 +495,27 @@ async def test_a_policy_may_do_what_it_likes_with_its_question(askback: Rehearsa
         return Accept({"full": True})
 
     assert (await askback.play(agent(toolset(policies=[redacts])))).output.startswith("refunded ORD-1")
+
+
+async def test_a_policy_that_edits_its_question_does_not_change_the_call(askback: Rehearsal) -> None:
+    server = FastMCP("lists")
+
+    async def ask(order: list[str]) -> Elicit[Scope]:
+        return Elicit(f"Refund {order}?", Scope)
+
+    @server.tool
+    async def refund(
+        order: list[str], scope: Annotated[Scope, Resolve(ask)], again: Annotated[Scope, Resolve(ask)]
+    ) -> str:
+        return f"refunded {order}"
+
+    def edits(ctx: RunContext[Any], question: Question) -> Accept:
+        question.arguments["order"].append("everything")
+        return Accept({"full": True})
+
+    run = await askback.play(agent(toolset(server, policies=[edits])), calls("refund", order=["one"]))
+    assert run.output == "refunded ['one']"
+    assert {record.question.message for record in run.answers} == {"Refund ['one']?"}
 
 
 async def test_spans_say_nothing_of_an_error_that_may_repeat_the_answer(askback: Rehearsal) -> None:

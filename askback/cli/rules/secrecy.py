@@ -4,12 +4,12 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from askback.agents.models import asks_for_secrets
 from askback.cli.findings import Finding
 from askback.cli.questions import form_of, models_asked, written_questions
 from askback.cli.servers import LoadedServer
 from askback.cli.source import FunctionSource
 from askback.exchange.question import Question
+from askback.exchange.secrecy import asks_for_secrets
 
 REMEDY = "The protocol keeps secrets out of forms: send the person to a page of your own (URL mode) that takes it."
 
