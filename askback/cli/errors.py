@@ -1,16 +1,12 @@
-"""What a command tells a person instead of a traceback."""
+"""Errors that a command reports as one sentence, without a traceback."""
 
 
 class CommandError(Exception):
     """A command could not do its work; the message is the sentence to print."""
 
 
-class NoServerError(CommandError):
-    """A module has no server in it."""
-
-
-class RefusedError(CommandError):
-    """A tool of the server was refused when it was registered, because of its resolvers."""
+class RejectedToolError(CommandError):
+    """A tool of the server was rejected at registration, because of its resolvers."""
 
     def __init__(self, reason: str, file: str, line: int) -> None:
         self.reason = reason

@@ -1,99 +1,68 @@
-"""What a resolver may ask, as its return annotation and its source tell."""
+"""What a resolver may ask: what its return annotation declares, and the markers written in its body."""
 
 import ast
+import builtins
 import contextlib
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import FunctionType, MethodType
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, PydanticUserError
 
-from askback.cli.source import FunctionSource, Place
+from askback.cli.places import source_lines
 from askback.integration import ResolverPlan
-from askback.integration.engine.annotations import arms, is_class_of, read_return
+from askback.integration.engine.annotations import arms, closure_of, function_behind, is_class_of, read_return
 from askback.integration.engine.questions import MARKERS, Forms
 from askback.markers import InvalidSignature, Sample, SDKElicit
 
 Whom = Literal["person", "model", "directories", "anyone"]
 
-Asked = tuple[Whom, type[Any] | None]
-"""Whom a resolver asks, and by which form, where that is known."""
-
-MODEL_ARGUMENT = 1
-"""Where `Elicit(message, Model)` takes its model."""
-
 
 @dataclass(frozen=True)
-class QuestionCall:
-    """`Elicit(...)`, `Sample(...)`, `ListRoots()`, or a call of a function that makes one, where it is written."""
+class PossibleQuestion:
+    """A question that a resolver may ask."""
 
     whom: Whom
-    model: type[Any] | None
-    """What the form is made of, where it can be looked up."""
-    node: ast.Call
-    source: FunctionSource
-    """The function in which it is written."""
-
-    @property
-    def asked(self) -> Asked:
-        """Whom it asks, and by which form."""
-        return self.whom, self.model
-
-    @property
-    def message(self) -> ast.expr | None:
-        """What is shown to a person."""
-        return _argument(self.node, 0, "message") if self.whom == "person" else None
-
-    @property
-    def place(self) -> Place:
-        """Where it is written."""
-        return self.source.place(self.node)
+    model: type[Any] | None = None
+    """The model of the form, where it is known."""
+    message: str = ""
+    """The constant parts of the message, where it is written in the resolver."""
 
 
-def declared_questions(plan: ResolverPlan) -> list[Asked]:
-    """Whom the return annotation says a resolver asks, and by which form; anyone, where it leaves that open."""
-    return annotated_questions(plan.fn) or ([("anyone", None)] if plan.may_elicit else [])
-
-
-def annotated_questions(fn: Callable[..., Any]) -> list[Asked]:
-    """The questions in a return annotation, where it can be read."""
-    # It may name what was there only while the tool was registered.
+def declared_questions(plan: ResolverPlan) -> list[PossibleQuestion]:
+    """The questions that the return annotation declares; one to anyone, if it does not say whether the resolver asks."""
+    # The annotation may use names that existed only while the tool was registered.
     with contextlib.suppress(InvalidSignature):
-        return [
-            (_whom(arm), next((model for model in get_args(arm) if is_class_of(model, BaseModel)), None))
-            for arm in arms(read_return(fn))
+        declared = [
+            PossibleQuestion(_whom(arm), next((each for each in get_args(arm) if is_class_of(each, BaseModel)), None))
+            for arm in arms(read_return(plan.fn))
             if is_class_of(arm, MARKERS)
         ]
-    return []
+        if declared:
+            return declared
+    return [PossibleQuestion("anyone")] if plan.may_elicit else []
 
 
-def written_questions(source: FunctionSource, within: frozenset[Any] = frozenset()) -> Iterator[QuestionCall]:
-    """The questions that are written in a function, and in those it calls whose return annotation says they ask."""
-    for call in source.calls():
-        called = source.stands_for(call.func)
-        if is_class_of(called, MARKERS):
-            model = source.stands_for(_argument(call, MODEL_ARGUMENT, "schema"))
-            yield QuestionCall(_whom(called), model if isinstance(model, type) else None, call, source)
-        elif (
-            isinstance(called, FunctionType | MethodType)
-            and called not in within
-            and (questions := annotated_questions(called))
-        ):
-            yield from (QuestionCall(whom, model, call, source) for whom, model in questions)
-            yield from written_questions(FunctionSource(called), within | {called})
+def written_questions(fn: Callable[..., Any]) -> list[PossibleQuestion]:
+    """The questions that are made in the body of a resolver: `Elicit(...)`, `Sample(...)`, `ListRoots()`.
+
+    Only names of the module and of enclosing functions are looked up: what a variable holds, or another function
+    returns, is known when the resolver runs.
+    """
+    function = function_behind(fn)
+    names = {**vars(builtins), **getattr(function, "__globals__", {}), **closure_of(function)}
+    return [
+        PossibleQuestion(_whom(marker), _model(call, names), _constant_text(_argument(call, 0, "message"), names))
+        for call in _calls(function)
+        if is_class_of(marker := _value(call.func, names), MARKERS)
+    ]
 
 
-def _whom(marker: Any) -> Whom:
-    if is_class_of(marker, SDKElicit):
-        return "person"
-    return "model" if is_class_of(marker, Sample) else "directories"
-
-
-def models_asked(plan: ResolverPlan, source: FunctionSource) -> dict[type[Any], Place]:
-    """The models a resolver may ask for, and where it does."""
-    declared = {model: source.place() for _, model in declared_questions(plan) if model is not None}
-    return declared | {each.model: each.place for each in written_questions(source) if each.model is not None}
+def models_asked(plan: ResolverPlan) -> list[type[Any]]:
+    """The models of the forms that a resolver may ask with."""
+    questions = (*declared_questions(plan), *written_questions(plan.fn))
+    return list(dict.fromkeys(each.model for each in questions if each.model is not None))
 
 
 def form_of(model: type[Any]) -> dict[str, Any] | str:
@@ -104,6 +73,47 @@ def form_of(model: type[Any]) -> dict[str, Any] | str:
         return str(error)
 
 
+def _whom(marker: Any) -> Whom:
+    if is_class_of(marker, SDKElicit):
+        return "person"
+    return "model" if is_class_of(marker, Sample) else "directories"
+
+
+def _calls(function: Any) -> Iterator[ast.Call]:
+    # The line of a lambda is often only a part of a statement.
+    with contextlib.suppress(SyntaxError):
+        tree = ast.parse(textwrap.dedent("".join(source_lines(function))))
+        yield from (each for each in ast.walk(tree) if isinstance(each, ast.Call))
+
+
 def _argument(call: ast.Call, index: int, name: str) -> ast.expr | None:
     named = (each.value for each in call.keywords if each.arg == name)
     return call.args[index] if index < len(call.args) else next(named, None)
+
+
+def _model(call: ast.Call, names: dict[str, Any]) -> type[Any] | None:
+    model = _value(_argument(call, 1, "schema"), names)
+    return model if isinstance(model, type) else None
+
+
+def _value(expression: ast.expr | None, names: dict[str, Any]) -> Any:
+    """What a name, an attribute or a subscripted class stands for; None if that is known only at run time."""
+    if isinstance(expression, ast.Name):
+        return names.get(expression.id)
+    if isinstance(expression, ast.Attribute):
+        # Class and module attributes alone: an instance's may run the server's code.
+        owner = _value(expression.value, names)
+        return vars(owner).get(expression.attr) if hasattr(owner, "__dict__") else None
+    return _value(expression.value, names) if isinstance(expression, ast.Subscript) else None
+
+
+def _constant_text(expression: ast.AST | None, names: dict[str, Any]) -> str:
+    """The parts of a message that are the same in every call."""
+    if isinstance(expression, ast.Constant):
+        return str(expression.value)
+    if isinstance(expression, ast.Name | ast.Attribute) and isinstance(value := _value(expression, names), str):
+        return value
+    if expression is None or isinstance(expression, ast.Subscript):
+        # The result of a lookup is shown, its key is not.
+        return ""
+    return " ".join(_constant_text(part, names) for part in ast.iter_child_nodes(expression))

@@ -10,7 +10,7 @@ from askback.cli.graphs import Link, ToolGraph
 
 
 def tree_of(graph: ToolGraph) -> Tree:
-    """What a tool needs, and what that needs. What several need is drawn once, and named afterwards."""
+    """What a tool needs, and what that needs in turn. A shared resolver is drawn once, then only named."""
     tree = Tree(
         _text((graph.tool, "bold"), (f"({', '.join(graph.arguments)})", ""), ("  ", ""), (graph.effort, "dim")),
         guide_style="dim",
@@ -32,10 +32,8 @@ def _grow(tree: Tree, graph: ToolGraph, needs: Iterable[Link], drawn: set[int]) 
             continue
         drawn.add(link.resolver)
         branch = tree.add(label)
-        for asks in resolver.asks:
-            branch.add(_text((str(asks), "yellow"))).children.extend(
-                Tree(_text((str(each), ""))) for each in asks.fields
-            )
+        for ask in resolver.asks:
+            branch.add(_text((str(ask), "yellow"))).children.extend(Tree(_text((str(each), ""))) for each in ask.fields)
         for argument in resolver.arguments:
             branch.add(_text((argument, ""), (" from the tool's arguments", "dim")))
         for context in resolver.contexts:
@@ -44,5 +42,5 @@ def _grow(tree: Tree, graph: ToolGraph, needs: Iterable[Link], drawn: set[int]) 
 
 
 def _text(*parts: tuple[str, str]) -> Text:
-    """Parts of a line, each with its style."""
+    """A line from parts and their styles."""
     return Text.assemble(*((printable(text), style) for text, style in parts))
