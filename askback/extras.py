@@ -1,4 +1,4 @@
-"""Names that need an extra: their modules are imported when somebody first asks for them."""
+"""Names that need an extra: their modules are imported on first use."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -6,16 +6,18 @@ from typing import Any
 
 
 def from_extra(extra: str, brings: str, package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """A package's `__getattr__`, for the names in `homes` and the modules of the package that have them.
+    """A package's `__getattr__`, for the names in `homes` and the modules that define them.
 
-    Without the extra, naming one is an `ImportError` that says what to install.
+    A module is one of the package's own, or has a dotted name. Without the extra, using such a name is an
+    `ImportError` that says what to install.
     """
 
     def named(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = homes[name]
         try:
-            return getattr(import_module(f"{package}.{homes[name]}"), name)
+            return getattr(import_module(home if "." in home else f"{package}.{home}"), name)
         except ModuleNotFoundError as missing:
             raise ImportError(f"{package}.{name} needs {brings}: pip install 'askback[{extra}]'") from missing
 

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 from askback.exchange.answer import Accept, Answer, Cancel, Decline, Defer
 from askback.exchange.question import Question
+from askback.exchange.transcript import AnswerRecord
 from askback.extras import from_extra
 
 if TYPE_CHECKING:
     from askback.agents.console import Console
     from askback.agents.models import FromModel
     from askback.agents.policies import Answers, Policy, PolicyError, when
-    from askback.agents.records import AnswerRecord, QuestionAnswered, QuestionAsked
     from askback.agents.rules import rules_from
     from askback.agents.suspension import PendingQuestion, pending_questions, resume_with, run_until_done
+    from askback.toolsets.events import QuestionAnswered, QuestionAsked
 
 __all__ = [
     "Accept",
@@ -46,15 +47,14 @@ __getattr__ = from_extra(
     "Pydantic AI",
     __name__,
     {
-        "AnswerRecord": "records",
         "Answers": "policies",
         "Console": "console",
         "FromModel": "models",
         "PendingQuestion": "suspension",
         "Policy": "policies",
         "PolicyError": "policies",
-        "QuestionAnswered": "records",
-        "QuestionAsked": "records",
+        "QuestionAnswered": "askback.toolsets.events",
+        "QuestionAsked": "askback.toolsets.events",
         "pending_questions": "suspension",
         "resume_with": "suspension",
         "rules_from": "rules",

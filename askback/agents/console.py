@@ -4,9 +4,9 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, TextIO, cast
+from typing import Any, TextIO
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -16,11 +16,11 @@ from rich.markup import escape
 from rich.text import Text
 
 from askback.exchange.answer import Accept, Answer, Cancel, Decline
-from askback.exchange.form import ContentError, checked_content
+from askback.exchange.form import ContentError, Field, Form
 from askback.exchange.question import Question
+from askback.exchange.text import MARGIN, printable
 
 CHOICES = "[a]ccept, [d]ecline or [c]ancel?"
-MARGIN = "  | "
 NARROWEST = 20
 LONGEST_NAME = 40
 
@@ -66,7 +66,7 @@ class _Conversation:
                 if word in ("c", "cancel"):
                     return Cancel()
                 if word in ("a", "accept"):
-                    return Accept(await self._fill(question.schema) if question.schema is not None else None)
+                    return Accept(await self._fill(question.form) if question.form is not None else None)
                 self._say(f"Say a, d or c, not {word!r}.")
         except _InterruptedError:
             self._say("Cancelled.")
@@ -80,20 +80,20 @@ class _Conversation:
         if question.url is not None:
             self._say("It wants you to visit:")
             self._quote(question.url)
-        for name, field in _fields(question.schema):
-            self._quote(f"  {_describe(field)}", name)
+        for field in question.form.fields.values() if question.form is not None else ():
+            self._quote(f"  {_describe(field)}", field.name)
 
-    async def _fill(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+    async def _fill(self, form: Form) -> dict[str, Any]:
         content: dict[str, Any] = {}
-        required = schema.get("required") or ()
-        for name, field in _fields(schema):
+        for name, field in form.fields.items():
             while True:
                 text = await self._read(f"{printable(name[:LONGEST_NAME])}:")
-                if not text.strip() and ("default" in field or name not in required):
+                if not text.strip() and (field.default is not None or not field.required):
                     break
                 try:
-                    only = {"type": "object", "properties": {name: field}}
-                    content |= checked_content({name: _parsed(text.strip(), field)}, only)
+                    value = _parsed(text.strip(), field)
+                    field.check(value)
+                    content[name] = value
                     break
                 except (ContentError, ValueError) as wrong:
                     self._say(f"That does not fit: {wrong}")
@@ -137,11 +137,6 @@ def quote(screen: RichConsole, written: Text) -> None:
         screen.print(Text(MARGIN).append_text(line))
 
 
-def printable(text: str) -> str:
-    """What a server wrote, without what would move the cursor or change the screen."""
-    return "".join(each if each.isprintable() else "?" for each in text)
-
-
 @contextmanager
 def _interrupts() -> Generator[int | None]:
     """A pipe that can be read from once Ctrl-C was pressed. None outside the main thread, which does not hear of it.
@@ -167,20 +162,15 @@ def _interrupts() -> Generator[int | None]:
         os.close(writing)
 
 
-def _fields(schema: Mapping[str, Any] | None) -> list[tuple[str, dict[str, Any]]]:
-    properties = cast("dict[str, Any]", (schema or {}).get("properties") or {})
-    return list(properties.items())
-
-
-def _describe(field: Mapping[str, Any]) -> str:
+def _describe(field: Field) -> str:
     """A field in words: its type, choices, limits and default."""
-    words = [str(field.get("type", "text"))]
-    if "format" in field:
-        words.append(f"({field['format']})")
-    choices = _choices(field)
-    if choices:
-        words.append("one of " if field.get("type") != "array" else "any of, separated by commas: ")
-        words.append(", ".join(f"{value} ({title})" if title != value else f"{value}" for value, title in choices))
+    words = [" | ".join(sorted(field.types)) or "text"]
+    if field.format:
+        words.append(f"({field.format})")
+    if field.choices:
+        words.append("any of, separated by commas: " if field.several else "one of ")
+        labels = [(f"{each.value}", each.title) for each in field.choices]
+        words.append(", ".join(f"{value} ({title})" if title != value else value for value, title in labels))
     limits = {
         "minimum": "at least",
         "exclusiveMinimum": "more than",
@@ -191,40 +181,29 @@ def _describe(field: Mapping[str, Any]) -> str:
         "minItems": "choices, at least",
         "maxItems": "choices, at most",
     }
-    words += [f"{text} {field[name]}" for name, text in limits.items() if name in field]
-    if "default" in field:
-        words.append(f"[default: {json.dumps(field['default'])}]")
-    if field.get("description"):
-        words.append(f"- {field['description']}")
+    words += [f"{text} {field.limits[name]}" for name, text in limits.items() if name in field.limits]
+    if field.default is not None:
+        words.append(f"[default: {json.dumps(field.default)}]")
+    if field.description:
+        words.append(f"- {field.description}")
     return " ".join(words)
 
 
-def _choices(field: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    """The values to choose from, with what to show for them."""
-    source: Mapping[str, Any] = field.get("items") or field if field.get("type") == "array" else field
-    if "enum" in source:
-        names = source.get("enumNames") or source["enum"]
-        return list(zip(source["enum"], names, strict=False))
-    titled = source.get("oneOf") or source.get("anyOf") or ()
-    return [(each["const"], each.get("title", each["const"])) for each in titled if "const" in each]
-
-
-def _parsed(text: str, field: Mapping[str, Any]) -> Any:
+def _parsed(text: str, field: Field) -> Any:
     """What a person typed, as the type that the field has.
 
     Raises:
         ValueError: If it cannot be read so.
     """
-    kind = field.get("type")
-    if kind == "boolean":
+    if "boolean" in field.types:
         words = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
         if text.lower() not in words:
             raise ValueError("say yes or no")
         return words[text.lower()]
-    if kind == "integer":
+    if "integer" in field.types:
         return int(text)
-    if kind == "number":
+    if "number" in field.types:
         return float(text)
-    if kind == "array":
+    if field.several:
         return json.loads(text) if text.startswith("[") else [each.strip() for each in text.split(",") if each.strip()]
     return text

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import re
 from typing import Any, cast
 
 from pydantic import BaseModel, Field
@@ -12,13 +11,9 @@ from pydantic_ai.models import Model
 
 from askback.agents.budgets import model_turn
 from askback.exchange.answer import Accept, Answer, Decline
-from askback.exchange.form import ContentError, checked_content
+from askback.exchange.form import ContentError
 from askback.exchange.question import Question
-
-SECRET = re.compile(
-    r"(?i)pass(word|wd|phrase|code)|\bpwd\b|secret|token|credential|\bkeys?\b|apikey|card.?(number|no\b)|\bcard\b"
-    r"|security code|\bcvv2?\b|\bcvc\b|\bpin\b|\bssn\b|\biban\b|\botp\b|one.?time"
-)
+from askback.exchange.secrecy import asks_for_secrets
 
 INSTRUCTIONS = (
     "A tool that was called in the conversation asks a question before it goes on. Answer for the user, from what the "
@@ -57,15 +52,15 @@ class FromModel:
 
     async def __call__(self, ctx: RunContext[Any], question: Question) -> Answer | None:
         """Answer a form that the conversation settles, decline one that it does not."""
-        schema = question.schema
-        if schema is None or asks_for_secrets(question) or (only_confirms(schema) and not self.consent):
+        form = question.form
+        if form is None or asks_for_secrets(question) or (form.only_confirms and not self.consent):
             return None
-        form = StructuredDict(
-            {"type": "object", "properties": {}, **copy.deepcopy(schema)}, name="Answer", description="The answer"
-        )
+        # `StructuredDict` changes the schema it is given, and needs an object's.
+        schema: dict[str, Any] = {"type": "object", "properties": {}, **copy.deepcopy(question.schema or {})}
+        answer = StructuredDict(schema, name="Answer", description="The answer")
         agent = Agent(
             self.model or cast("Model", ctx.model),
-            output_type=[ToolOutput(form, name="answer"), ToolOutput(NotSettled, name="decline")],
+            output_type=[ToolOutput(answer, name="answer"), ToolOutput(NotSettled, name="decline")],
             instructions=self.instructions,
             retries={"output": self.retries},
         )
@@ -75,7 +70,7 @@ class FromModel:
             if isinstance(output, NotSettled):
                 return output
             try:
-                return checked_content(output, schema)
+                return form.checked(output)
             except ContentError as mismatch:
                 raise ModelRetry(f"That does not fit the form: {mismatch}") from None
 
@@ -91,32 +86,6 @@ class FromModel:
                 return Decline()
         output: Any = result.output
         return Decline() if isinstance(output, NotSettled) else Accept(output)
-
-
-def asks_for_secrets(question: Question) -> bool:
-    """Whether a question, or a field of its form, looks as if it wanted a password, a token, a key or a card number."""
-    fields: dict[str, dict[str, Any]] = (question.schema or {}).get("properties", {})
-    texts = [question.message]
-    for name, field in fields.items():
-        texts += [name, *(str(field.get(key, "")) for key in ("title", "description", "format"))]
-    words = [re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]", " ", text) for text in texts]
-    return any(SECRET.search(each) for each in (*texts, *words))
-
-
-def only_confirms(schema: dict[str, Any]) -> bool:
-    """Whether a form asks for nothing but yes or no."""
-    return all(_is_yes_or_no(field) for field in schema.get("properties", {}).values())
-
-
-def _is_yes_or_no(field: dict[str, Any]) -> bool:
-    kinds = field.get("type")
-    if kinds is not None:
-        return {kinds} <= {"boolean", "null"} if isinstance(kinds, str) else set(kinds) <= {"boolean", "null"}
-    values = field.get("enum") or ([field["const"]] if "const" in field else [])
-    if values:
-        return all(isinstance(value, bool) for value in values)
-    choices = field.get("anyOf") or field.get("oneOf") or ()
-    return bool(choices) and all(_is_yes_or_no(choice) for choice in choices)
 
 
 def _prompt(question: Question) -> str:

@@ -1,27 +1,49 @@
-"""Checking what is about to be sent to a server, and the forms that servers send."""
+"""Forms: the one place that reads the JSON schema of an elicitation.
+
+A form is flat: an object whose fields are texts, numbers, booleans or choices. `Form` reads whatever a server sent
+without failing, says in `problem` why it cannot be shown to anyone, and checks the content it is answered with. Code
+that has looked at `problem` can rely on every field being what it says it is.
+"""
 
 import dataclasses
+import functools
 import json
 import math
 import re
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
+from functools import cached_property
+from itertools import zip_longest
 from typing import Any, cast
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError
 from jsonschema.validators import create  # pyright: ignore[reportUnknownVariableType]
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic_core import to_jsonable_python
 
-MOST_PROPERTIES = 100
-MOST_CHARACTERS = 50_000
-DEEPEST = 12
-MOST_REMEMBERED = 100
+MAX_FIELDS = 100
+MAX_CHARACTERS = 50_000
+MAX_DEPTH = 12
+MAX_REMEMBERED = 100
 
-KEYWORDS = (
+LIMITS = (
+    "minimum",
+    "exclusiveMinimum",
+    "maximum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+)
+
+CHECKED = (
     "type",
     "enum",
     "const",
@@ -31,22 +53,12 @@ KEYWORDS = (
     "required",
     "additionalProperties",
     "items",
-    "minItems",
-    "maxItems",
-    "uniqueItems",
-    "minLength",
-    "maxLength",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
     "format",
+    *LIMITS,
 )
-"""What is checked here. A `pattern` is not: a server could send one that takes for ever to match."""
+"""The keywords that content is checked against. `pattern` is not one: a server could send one that never finishes."""
 
-
-UNCHECKED = frozenset(
+UNSUPPORTED = frozenset(
     {
         "$dynamicRef",
         "$ref",
@@ -68,98 +80,293 @@ UNCHECKED = frozenset(
         "unevaluatedProperties",
     }
 )
-"""What a field of a form cannot have: nothing here would check it."""
+"""The keywords that a field cannot have, because content is not checked against them."""
 
+WORDING = frozenset({"title", "description", "default", "$schema", "additionalProperties", "enumNames"})
+"""The keywords that change how a form reads, and not what it asks for."""
 
-class UnusableFormError(ValueError):
-    """A form that nobody can be shown: no schema, or too large a one."""
+CHOICES = ("enum", "const", "oneOf", "anyOf")
 
 
 class ContentError(ValueError):
     """Content that does not fit its form; the message names the field."""
 
 
-class FormCheck:
-    """Checks that a server's schemas are forms: flat, no larger than a form can be, and checkable here.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of the values that a field offers."""
 
-    Servers ask the same again and again, so it remembers the latest that it found in order.
-    """
+    value: Any
+    title: str
+    """The label to show for it; the value itself where the server gave none."""
 
-    def __init__(self) -> None:
-        self._in_order: OrderedDict[str, None] = OrderedDict()
 
-    def __call__(self, schema: object) -> None:
-        """Check a schema.
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a form."""
+
+    name: str
+    schema: Mapping[str, Any]
+    """The field's own JSON schema, as the server wrote it."""
+    required: bool
+    types: frozenset[str]
+    """The JSON types it takes; empty where it takes anything."""
+    choices: tuple[Choice, ...]
+    """The values to choose from; empty where it takes any value of its types."""
+    several: bool
+    """Whether it takes a list, of choices where it has some."""
+
+    @property
+    def title(self) -> str:
+        """The field's label; empty where the server gave none."""
+        return _text(self.schema.get("title"))
+
+    @property
+    def description(self) -> str:
+        """What the server says about the field; empty where it says nothing."""
+        return _text(self.schema.get("description"))
+
+    @property
+    def format(self) -> str:
+        """The format of a text, such as `email`; empty where any text will do."""
+        return _text(self.schema.get("format"))
+
+    @property
+    def default(self) -> Any:
+        """The value the server suggests; None where it suggests none."""
+        return self.schema.get("default")
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The bounds of a number, a text's length or a list's length, by their JSON schema keyword."""
+        return {name: self.schema[name] for name in LIMITS if name in self.schema}
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether a person may type any text into it."""
+        return "string" in self.types and not self.choices
+
+    @property
+    def confirms(self) -> bool:
+        """Whether it takes nothing but yes or no."""
+        return bool(self.types) and self.types <= {"boolean", "null"}
+
+    @property
+    def takes(self) -> str:
+        """What to answer with, in a few words: its choices, its format, or its type."""
+        if self.choices:
+            values = " | ".join(str(choice.value) for choice in self.choices)
+            return f"some of {values}" if self.several else values
+        return self.format or " | ".join(sorted(self.types)) or "anything"
+
+    def check(self, value: object) -> None:
+        """Check a value for this field alone.
 
         Raises:
-            UnusableFormError: If nobody can be shown a form of it.
+            ContentError: If the field does not take it.
         """
+        _check(value, self.schema, self.name)
+
+
+class Form:
+    """An elicitation's JSON schema, read."""
+
+    def __init__(self, schema: object) -> None:
+        self.schema = schema
+
+    @classmethod
+    def of(cls, model: type[Any]) -> "Form":
+        """The form that asks for the fields of a pydantic model or a dataclass, read once for each model.
+
+        Raises:
+            TypeError: If `model` is neither.
+        """
+        form = _forms.get(model)
+        if form is None:
+            if not issubclass(model, BaseModel) and not dataclasses.is_dataclass(cast("object", model)):
+                raise TypeError(f"A form is made of a pydantic model or a dataclass, not of {model!r}")
+            form = _forms[model] = cls(TypeAdapter[Any](model).json_schema())
+        return form
+
+    @cached_property
+    def fields(self) -> dict[str, Field]:
+        """The fields by name, in the form's own order. Parts that are not readable are left out."""
+        schema = _mapping(self.schema)
+        required = _sequence(schema.get("required"))
+        definitions = _mapping(schema.get("$defs"))
+        return {
+            name: _field(name, _mapping(field), name in required, definitions)
+            for name, field in _mapping(schema.get("properties")).items()
+        }
+
+    @property
+    def only_confirms(self) -> bool:
+        """Whether it asks for nothing but yes or no."""
+        return all(field.confirms for field in self.fields.values())
+
+    @cached_property
+    def shape(self) -> object:
+        """What the form asks for without its wording: two forms that ask for the same have equal shapes."""
+        schema = _mapping(self.schema)
+        definitions = _mapping(schema.get("$defs"))
+        rest = {key: value for key, value in schema.items() if key not in WORDING and key != "$defs"}
+        return rest | {
+            "properties": {
+                name: _shape(field, definitions) for name, field in _mapping(schema.get("properties")).items()
+            },
+            "required": sorted(_sequence(schema.get("required")), key=str),
+        }
+
+    @cached_property
+    def problem(self) -> str | None:
+        """Why the form cannot be shown to anyone, as the end of a sentence; None where it can.
+
+        Servers ask the same questions again and again, so the latest verdicts are remembered.
+        """
+        schema = self.schema
         if not isinstance(schema, dict):
-            raise UnusableFormError("its schema is no object")
-        form = cast("dict[str, Any]", schema)
-        if _depth(form) > DEEPEST:
-            raise UnusableFormError("its schema is nested too deeply")
-        text = json.dumps(form)
-        if text in self._in_order:
-            return
-        if len(text) > MOST_CHARACTERS:
-            raise UnusableFormError(f"its schema is longer than {MOST_CHARACTERS} characters")
-        try:
-            Draft202012Validator.check_schema(form)
-        except SchemaError as error:
-            raise UnusableFormError(f"its schema is none: {error.message}") from None
-        _check_fields(form)
-        self._in_order[text] = None
-        if len(self._in_order) > MOST_REMEMBERED:
-            self._in_order.popitem(last=False)
+            return "its schema is not a JSON object"
+        if _depth(cast("object", schema)) > MAX_DEPTH:
+            return "its schema is nested too deeply"
+        text = json.dumps(schema)
+        if len(text) > MAX_CHARACTERS:
+            return f"its schema is longer than {MAX_CHARACTERS} characters"
+        return _problem(text)
+
+    def checked(self, content: object) -> dict[str, Any]:
+        """Content as it is sent to the server: plain JSON, with the form's defaults for fields that are left out.
+
+        Raises:
+            ContentError: If it does not fit the form.
+        """
+        defaults = {name: field.default for name, field in self.fields.items() if field.default is not None}
+        filled = defaults | _plain(content)
+        _check(filled, _mapping(self.schema))
+        return filled
 
 
-def _check_fields(form: dict[str, Any]) -> None:
-    fields: dict[str, Any] = form.get("properties", {})
-    if len(fields) > MOST_PROPERTIES:
-        raise UnusableFormError(f"its schema has more than {MOST_PROPERTIES} properties")
-    if not set(form.get("required", ())) <= set(fields):
-        raise UnusableFormError("it requires a field that it does not have")
-    for name, field in fields.items():
-        if not isinstance(field, dict):
-            raise UnusableFormError(f"its field {name!r} is no schema of its own")
-        _check_field(name, cast("dict[str, Any]", field))
+_forms: WeakKeyDictionary[type[Any], Form] = WeakKeyDictionary()
+"""The forms of models. A model that goes takes its form with it."""
 
 
-def _check_field(name: str, field: dict[str, Any]) -> None:
-    parts: list[Any] = [field, field.get("items", {}), *field.get("oneOf", ()), *field.get("anyOf", ())]
-    if isinstance(parts[1], dict):
-        items = cast("dict[str, Any]", parts[1])
-        parts += [*items.get("oneOf", ()), *items.get("anyOf", ())]
-    for part in parts:
-        unchecked = set(cast("dict[str, Any]", part)) & UNCHECKED if isinstance(part, dict) else {"a bare boolean"}
-        if unchecked:
-            raise UnusableFormError(f"its field {name!r} has {', '.join(sorted(unchecked))}, which no form has")
-    names = field.get("enumNames")
+def _field(name: str, schema: Mapping[str, Any], required: bool, definitions: Mapping[str, Any]) -> Field:
+    types = frozenset(_types(schema, definitions))
+    several = "array" in types
+    one = _resolved(schema, definitions)
+    choices = _choices(_resolved(_mapping(one.get("items")), definitions) if several else one)
+    return Field(name, schema, required, types, tuple(choices), several)
+
+
+def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema as Pydantic means it: enumerations stand beside the form, and an optional field admits null."""
+    name = _text(schema.get("$ref")).rpartition("/")[2]
+    if name in definitions:
+        schema = _mapping(definitions[name])
+    some = [each for each in _sequence(schema.get("anyOf")) if each != {"type": "null"}]
+    return _resolved(_mapping(some[0]), definitions) if len(some) == 1 else schema
+
+
+def _types(schema: Mapping[str, Any], definitions: Mapping[str, Any], seen: frozenset[str] = frozenset()) -> set[str]:
+    """The JSON types that a schema allows, itself, in its alternatives, or where it refers to."""
+    stated = schema.get("type")
+    if stated is not None:
+        return {each for each in (stated, *_sequence(stated)) if isinstance(each, str)}
+    values = [*_sequence(schema.get("enum")), *([schema["const"]] if "const" in schema else ())]
+    if values:
+        return {_type_of(value) for value in values}
+    name = _text(schema.get("$ref")).removeprefix("#/$defs/")
+    parts = [part for key in ("anyOf", "oneOf", "allOf") for part in _sequence(schema.get(key))]
+    if name in definitions and name not in seen:
+        parts.append(definitions[name])
+    return {each for part in parts for each in _types(_mapping(part), definitions, seen | {name})}
+
+
+def _type_of(value: object) -> str:
+    if value is None:
+        return "null"
+    names: dict[type, str] = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+    return names.get(type(value), "object")
+
+
+def _choices(schema: Mapping[str, Any]) -> Iterator[Choice]:
+    """The choices of a field or of a list's items, in whichever of the protocol's spellings they come."""
+    if "const" in schema:
+        yield Choice(schema["const"], str(schema["const"]))
+    values = _sequence(schema.get("enum"))
+    titles = _sequence(schema.get("enumNames"))
+    for value, title in zip_longest(values, titles[: len(values)]):
+        yield Choice(value, _text(title) or str(value))
+    for each in map(_mapping, (*_sequence(schema.get("oneOf")), *_sequence(schema.get("anyOf")))):
+        if "const" in each:
+            yield Choice(each["const"], _text(each.get("title")) or str(each["const"]))
+
+
+def _shape(value: Any, definitions: Mapping[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_shape(each, definitions) for each in cast("list[Any]", value)]
+    if not isinstance(value, Mapping):
+        return value
+    schema = _resolved(cast("Mapping[str, Any]", value), definitions)
+    choices = [choice.value for choice in _choices(schema)]
+    left_out = {*WORDING, *CHOICES, "type"} if choices else WORDING
+    shape = {key: _shape(each, definitions) for key, each in schema.items() if key not in left_out}
+    return shape | {"choices": choices} if choices else shape
+
+
+@functools.lru_cache(MAX_REMEMBERED)
+def _problem(text: str) -> str | None:
+    schema = json.loads(text)
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return f"its schema is not valid JSON Schema: {error.message}"
+    fields: dict[str, Any] = schema.get("properties", {})
+    if len(fields) > MAX_FIELDS:
+        return f"its schema has more than {MAX_FIELDS} fields"
+    if not set(schema.get("required", ())) <= set(fields):
+        return "it requires a field that it does not have"
+    problems = (_field_problem(field) for field in fields.values())
+    return next(
+        (f"its field {name!r} {problem}" for name, problem in zip(fields, problems, strict=True) if problem), None
+    )
+
+
+def _field_problem(field: object) -> str | None:
+    if not isinstance(field, dict):
+        return "has no schema of its own"
+    schema = cast("dict[str, Any]", field)
+    for part in _parts(schema):
+        if not isinstance(part, dict):
+            return "has a bare boolean for a schema, which forms cannot have"
+        unsupported = sorted(set(cast("dict[str, Any]", part)) & UNSUPPORTED)
+        if unsupported:
+            return f"has {', '.join(unsupported)}, which forms cannot have"
+    names = schema.get("enumNames")
     if names is not None and (
-        not isinstance(names, list) or len(cast("list[Any]", names)) != len(field.get("enum", ()))
+        not isinstance(names, list) or len(cast("list[Any]", names)) != len(schema.get("enum", ()))
     ):
-        raise UnusableFormError(f"its field {name!r} has not as many names as choices")
-    if field.get("default") is not None and not _FormValidator(field, format_checker=_FORMATS).is_valid(
-        field["default"]
+        return "does not have as many names as choices"
+    if schema.get("default") is not None and not _Validator(schema, format_checker=_FORMATS).is_valid(
+        schema["default"]
     ):
-        raise UnusableFormError(f"its field {name!r} has a default that does not fit it")
+        return "has a default that does not fit it"
+    return None
 
 
-def checked_content(content: object, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Content as it goes to the server: plain JSON, with the form's defaults for what is left out.
+def _parts(schema: dict[str, Any]) -> Iterator[object]:
+    """A field's schema and those inside it."""
+    items: object = schema.get("items", {})
+    for part in (schema, items):
+        yield part
+        if isinstance(part, dict):
+            yield from (*part.get("oneOf", ()), *part.get("anyOf", ()))  # pyright: ignore[reportUnknownMemberType]
 
-    Raises:
-        ContentError: If it does not fit the form.
-    """
-    fields: dict[str, dict[str, Any]] = schema.get("properties", {})
-    filled = {name: field["default"] for name, field in fields.items() if field.get("default") is not None}
-    filled |= _plain(content)
-    error = next(iter(_FormValidator(schema, format_checker=_FORMATS).iter_errors(filled)), None)
+
+def _check(value: object, schema: Mapping[str, Any], *path: str) -> None:
+    error = next(iter(_Validator(schema, format_checker=_FORMATS).iter_errors(value)), None)
     if error is not None:
-        field = ".".join(str(part) for part in error.absolute_path)
+        field = ".".join(str(part) for part in (*path, *error.absolute_path))
         raise ContentError(f"{field}: {error.message}" if field else error.message)
-    return filled
 
 
 def _plain(content: object) -> dict[str, Any]:
@@ -171,7 +378,7 @@ def _plain(content: object) -> dict[str, Any]:
             dict(cast("Mapping[str, Any]", content)) if isinstance(content, Mapping) else content, by_alias=True
         )
     except (ValueError, RecursionError) as error:
-        raise ContentError(f"it is no JSON: {error}") from None
+        raise ContentError(f"it cannot be written as JSON: {error}") from None
     for name, value in plain.items():
         if not _is_answer(value):
             raise ContentError(f"{name}: a form takes texts, numbers, booleans and lists of texts")
@@ -185,17 +392,29 @@ def _is_answer(value: Any) -> bool:
 
 
 def _depth(value: Any, reached: int = 0) -> int:
-    """How deeply `value` is nested, without following it further than needs be."""
-    if reached > DEEPEST or not isinstance(value, dict | list):
+    """How deeply `value` is nested, without following it further than the limit."""
+    if reached > MAX_DEPTH or not isinstance(value, dict | list):
         return reached
     nested = cast("dict[str, Any] | list[Any]", value)
     inner = nested.values() if isinstance(nested, dict) else nested
     return max((_depth(each, reached + 1) for each in inner), default=reached)
 
 
-_FormValidator: Any = create(
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _sequence(value: object) -> Sequence[Any]:
+    return cast("Sequence[Any]", value) if isinstance(value, list) else ()
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+_Validator: Any = create(
     meta_schema=Draft202012Validator.META_SCHEMA,
-    validators={name: Draft202012Validator.VALIDATORS[name] for name in KEYWORDS},
+    validators={name: Draft202012Validator.VALIDATORS[name] for name in CHECKED},
     type_checker=Draft202012Validator.TYPE_CHECKER,
 )
 

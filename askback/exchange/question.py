@@ -1,11 +1,10 @@
-"""What an agent is asked while one of its tools runs."""
+"""A question that a server asks while one of its tools runs."""
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import is_dataclass
-from typing import Any, Literal, cast
+from functools import cached_property
+from typing import Any, Literal
 
 from mcp_types import (
     CreateMessageRequest,
@@ -15,10 +14,10 @@ from mcp_types import (
     InputRequest,
     TextContent,
 )
-from pydantic import BaseModel, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from askback.exchange.document import Document
+from askback.exchange.form import Form
 
 Kind = Literal["elicitation", "sampling", "roots"]
 Mode = Literal["form", "url"]
@@ -26,48 +25,52 @@ Mode = Literal["form", "url"]
 
 @dataclass(frozen=True, kw_only=True)
 class Question(Document):
-    """Everything a policy may want to know of what a server asks.
+    """Everything a policy may want to know about what a server asks.
 
-    It is what the server says, and the server may be lying: only `server`, `tool`, `arguments` and `round` are known to
-    this side.
+    The server wrote most of it, and may be lying: only `server`, `tool`, `arguments` and `round` come from this side.
     """
 
     kind: Kind
-    """Whether a person, a model or the directories are asked for."""
+    """Whether the server asks a person, a model or for directories."""
     server: str | None = None
-    """The toolset's `id`: whatever a server calls itself is not here."""
+    """The toolset's `id`, not the name that the server gives itself."""
     tool: str
     """The tool's own name, without the prefixes of wrappers around its toolset."""
     arguments: dict[str, Any]
-    """What the tool was called with."""
+    """The arguments of the tool call. A copy: changing them does not change the call."""
     message: str = ""
-    """What the server wants to be shown; for sampling, the last text of its messages."""
+    """The text that the server wants to be shown; for sampling, the last text of its messages."""
     mode: Mode | None = None
-    """For elicitation: a form to fill in, or an address to visit."""
+    """For elicitation: a form to fill in, or a URL to visit."""
     schema: dict[str, Any] | None = None
     """For forms: the JSON schema of the answer."""
     url: str | None = None
-    """For addresses: where to. Nothing opens it by itself."""
+    """For URL mode: the URL to visit. Nothing opens it automatically."""
     sampling: CreateMessageRequestParams | None = None
     """For sampling: the whole request."""
     key: str | None = None
     """The server's name for the question, the same in every round; None on connections before 2026-07-28."""
     round: int = 1
-    """Which round of the call asks it; always 1 on connections before 2026-07-28."""
+    """The round of the call that asks it; always 1 on connections before 2026-07-28."""
+
+    @cached_property
+    def form(self) -> Form | None:
+        """For forms: the fields to fill in, read from `schema`."""
+        return Form(self.schema) if self.schema is not None else None
 
     def asks(self, model: type[Any]) -> bool:
-        """Whether the form asks for just the fields of `model`, a pydantic model or a dataclass.
+        """Whether the form asks for exactly the fields of `model`, a pydantic model or a dataclass.
 
         Types, choices, formats, limits and which fields are required count; titles, descriptions and defaults do not.
         """
-        return self.schema is not None and _shape(self.schema) == _shape(_schema_of(model))
+        return self.form is not None and self.form.shape == Form.of(model).shape
 
     def matches(self, asked: str | re.Pattern[str] | type[Any]) -> bool:
-        """Whether it is meant by `asked`: a regular expression for its message, or a model that its form asks for."""
+        """Whether `asked`, a regular expression for the message or a model for the form, describes this question."""
         return self.asks(asked) if isinstance(asked, type) else re.search(asked, self.message) is not None
 
     def fingerprint(self) -> str:
-        """Stands for what is asked, by which tool of which server, called with what: not for when it is asked."""
+        """Identifies what is asked, by which tool of which server, called with what; not when it is asked."""
         asked: dict[str, Any] = self.adapter().dump_python(self, mode="json", by_alias=True, exclude={"key", "round"})
         if self.schema is not None:
             # Only older connections carry the title of a whole form.
@@ -76,7 +79,7 @@ class Question(Document):
 
 
 def question_of(request: InputRequest, **known: Any) -> Question:
-    """A server's request, as the question that it is; `known` is what the request itself does not say."""
+    """The question in a server's request; `known` adds what the request itself does not say."""
     if isinstance(request, CreateMessageRequest):
         return Question(kind="sampling", message=_last_text(request.params), sampling=request.params, **known)
     if not isinstance(request, ElicitRequest):
@@ -97,42 +100,5 @@ def _last_text(params: CreateMessageRequestParams) -> str:
 
 
 def offers_tools(sampling: CreateMessageRequestParams) -> bool:
-    """Whether a completion may call tools, which makes its result another type."""
+    """Whether a completion may call tools, which gives its result another type."""
     return sampling.tools is not None or sampling.tool_choice is not None
-
-
-WORDING = frozenset({"title", "description", "default", "$schema", "additionalProperties", "enumNames"})
-
-
-def _schema_of(model: type[Any]) -> dict[str, Any]:
-    if issubclass(model, BaseModel) or is_dataclass(cast("object", model)):
-        return TypeAdapter[Any](model).json_schema()
-    raise TypeError(f"asks() takes a pydantic model or a dataclass, not {model!r}")
-
-
-def _shape(schema: Any) -> Any:
-    """A form without its wording, so that two that ask for the same compare equal."""
-    form = cast("Mapping[str, Any]", schema)
-    definitions: Mapping[str, Any] = form.get("$defs", {})
-    fields: Mapping[str, Any] = form.get("properties", {})
-    shape = {key: value for key, value in form.items() if key not in WORDING and key != "$defs"}
-    return shape | {
-        "properties": {name: _field_shape(field, definitions) for name, field in fields.items()},
-        "required": sorted(form.get("required") or ()),
-    }
-
-
-def _field_shape(field: Any, definitions: Mapping[str, Any]) -> Any:
-    if isinstance(field, list):
-        return [_field_shape(each, definitions) for each in cast("list[Any]", field)]
-    if not isinstance(field, Mapping):
-        return field
-    given = cast("Mapping[str, Any]", field)
-    # Pydantic puts enumerations beside the form, and says that a field may be left out by admitting null.
-    name = str(given.get("$ref", "")).rpartition("/")[2]
-    if name in definitions:
-        given = definitions[name]
-    some = [each for each in given.get("anyOf", ()) if each != {"type": "null"}]
-    if len(some) == 1:
-        return _field_shape(some[0], definitions)
-    return {key: _field_shape(value, definitions) for key, value in given.items() if key not in WORDING}

@@ -1,4 +1,4 @@
-"""Answers, as a server is sent them."""
+"""Answers, in the form in which a server receives them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,44 +16,44 @@ from mcp_types import (
 from pydantic import FileUrl
 
 from askback.exchange.answer import Accept, Cancel, Decline
-from askback.exchange.form import ContentError, checked_content
+from askback.exchange.form import ContentError
 from askback.exchange.question import Question, offers_tools
 
 Directories = Sequence[str | Path | Root]
 
 
-def response_to(question: Question, answer: Accept | Decline | Cancel, answered_by: str) -> InputResponse | None:
-    """The response that carries an answer; None where it says no to sampling or roots, which know no such response.
+def response_to(question: Question, answer: Accept | Decline | Cancel, by: str) -> InputResponse | None:
+    """The response that carries an answer; None for a no to sampling or roots, for which the protocol has no response.
 
     Raises:
-        ContentError: If it accepts with something that does not fit the question.
+        ContentError: If the accepted content does not fit the question.
     """
     if question.kind == "elicitation":
         return elicit_result(question, answer)
     if not isinstance(answer, Accept):
         return None
-    return _listed(answer.content) if question.kind == "roots" else _completed(answer.content, answered_by)
+    return _listed(answer.content) if question.kind == "roots" else _completed(answer.content, by)
 
 
 def elicit_result(question: Question, answer: Accept | Decline | Cancel) -> ElicitResult:
     """The response to an elicitation.
 
     Raises:
-        ContentError: If it accepts with content that does not fit the form.
+        ContentError: If the accepted content does not fit the form.
     """
     if isinstance(answer, Decline):
         return ElicitResult(action="decline")
     if isinstance(answer, Cancel):
         return ElicitResult(action="cancel")
-    if question.schema is None:
+    if question.form is None:
         if answer.content is not None:
-            raise ContentError("an address is accepted without content")
+            raise ContentError("a URL question is accepted without content")
         return ElicitResult(action="accept")
-    return ElicitResult(action="accept", content=checked_content(answer.content, question.schema))
+    return ElicitResult(action="accept", content=question.form.checked(answer.content))
 
 
 def content_of(response: InputResponse) -> Any:
-    """What a response accepts with, as JSON."""
+    """The content of a response, as JSON."""
     return response.content if isinstance(response, ElicitResult) else wire(response)
 
 
@@ -63,10 +63,10 @@ def wire(response: InputResponse) -> dict[str, Any]:
 
 
 def recorded(question: Question, response: Mapping[str, Any]) -> InputResponse:
-    """A stored response to a question, as its own type.
+    """A stored response to a question, read back as its own type.
 
     Raises:
-        pydantic.ValidationError: If it is not one.
+        pydantic.ValidationError: If it is not a response to such a question.
     """
     if question.kind == "elicitation":
         return ElicitResult.model_validate(response)
@@ -77,22 +77,22 @@ def recorded(question: Question, response: Mapping[str, Any]) -> InputResponse:
 
 
 def roots_result(directories: Directories) -> ListRootsResult:
-    """Directories, as the server is told of them.
+    """The response that lists directories.
 
     Raises:
-        TypeError: If they are none.
-        ValueError: If one has an address that is no directory's.
+        TypeError: If it is not a list of directories.
+        ValueError: If one of them is a URL of another scheme than `file`.
     """
     if isinstance(directories, str):
-        raise TypeError("a list of directories is wanted, not a text")
-    return ListRootsResult(roots=[each if isinstance(each, Root) else Root(uri=_address(each)) for each in directories])
+        raise TypeError("expected a list of directories, not a string")
+    return ListRootsResult(roots=[each if isinstance(each, Root) else Root(uri=_url(each)) for each in directories])
 
 
-def _completed(content: Any, answered_by: str) -> CreateMessageResult | CreateMessageResultWithTools:
+def _completed(content: Any, by: str) -> CreateMessageResult | CreateMessageResultWithTools:
     if isinstance(content, CreateMessageResult | CreateMessageResultWithTools):
         return content
     if isinstance(content, str):
-        return CreateMessageResult(role="assistant", content=TextContent(text=content), model=answered_by)
+        return CreateMessageResult(role="assistant", content=TextContent(text=content), model=by)
     raise ContentError(f"a completion is a text or a whole result, not {type(content).__name__}")
 
 
@@ -105,5 +105,5 @@ def _listed(content: Any) -> ListRootsResult:
         ) from None
 
 
-def _address(directory: str | Path) -> FileUrl:
+def _url(directory: str | Path) -> FileUrl:
     return FileUrl(str(directory) if "://" in str(directory) else Path(directory).absolute().as_uri())

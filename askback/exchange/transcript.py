@@ -1,8 +1,10 @@
-"""What was called, asked, answered and said: to assert on, to look at, and to keep."""
+"""What was called, asked and answered: recorded, drawn for people, saved and loaded."""
 
+import dataclasses
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -11,19 +13,34 @@ from askback.exchange.answer import Action
 from askback.exchange.document import Document
 from askback.exchange.question import Question
 
-if TYPE_CHECKING:
-    from askback.agents.records import AnswerRecord
-
 DONE = {"accept": "accepted", "decline": "declined", "cancel": "cancelled", "defer": "deferred"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AnswerRecord:
+    """A question of a run and its answer, as passed to a toolset's `on_answer`."""
+
+    question: Question
+    action: Action
+    policy: str
+    """Who decided: the policy's name, or a word in parentheses where no policy did."""
+    content: Any = dataclasses.field(default=None, repr=False)
+    """The accepted content, as sent to the server."""
+    seconds: float
+    run_id: str | None
+    tool_call_id: str | None
+
+
+OnAnswer = Callable[[AnswerRecord], Awaitable[None] | None]
 
 
 @dataclass(kw_only=True)
 class Exchange:
-    """A question, and what became of it."""
+    """A question of a recorded call, and its answer."""
 
     question: Question
     action: Action | None = None
-    """None while there is no answer."""
+    """None while nobody has answered."""
     content: Any = None
     answered_by: str = ""
 
@@ -36,14 +53,14 @@ class ToolCall:
     arguments: dict[str, Any]
     exchanges: list[Exchange] = Field(default_factory=list[Exchange])
     result: str = ""
-    """What the tool said, or the sentence it failed with."""
+    """The tool's result as text, or its error message."""
     failed: bool = False
     id: str | None = None
-    """The model's id of the call, where an agent made it."""
+    """The tool call id, where an agent made the call."""
 
     @property
     def messages(self) -> list[str]:
-        """What it made the server ask, in words."""
+        """The messages of the questions that it made the server ask."""
         return [exchange.question.message for exchange in self.exchanges]
 
 
@@ -51,15 +68,15 @@ class ToolCall:
 class Conversation(Document):
     """The calls of a connection or a run, with their questions and answers.
 
-    It can be saved, and loaded to answer the same questions again. It is also a toolset's `on_answer`, which is how the
-    answers of real people and models are recorded: `ResolverToolset(..., on_answer=conversation)`.
+    Save it, and load it to answer the same questions again. It can also be a toolset's `on_answer`, to record the
+    answers of real people and models: `ResolverToolset(..., on_answer=conversation)`.
     """
 
     version: Literal[1] = 1
     calls: list[ToolCall] = Field(default_factory=list[ToolCall])
 
-    def __call__(self, record: "AnswerRecord") -> None:
-        """Take note of a question that was answered in a run."""
+    def __call__(self, record: AnswerRecord) -> None:
+        """Record a question that was answered in a run."""
         exchanges = self.call_that_asks(record.question, record.tool_call_id).exchanges
         exchange = Exchange(
             question=record.question, action=record.action, content=record.content, answered_by=record.policy
@@ -67,13 +84,13 @@ class Conversation(Document):
         fingerprint = record.question.fingerprint()
         for number, each in enumerate(exchanges):
             if each.action == "defer" and each.question.fingerprint() == fingerprint:
-                # It was put off, and now somebody has answered.
+                # It was deferred, and now somebody has answered.
                 exchanges[number] = exchange
                 return
         exchanges.append(exchange)
 
     def call_that_asks(self, question: Question, tool_call_id: str | None) -> ToolCall:
-        """The call of an agent that a question belongs to, noted if it was not yet."""
+        """The agent's call that a question belongs to, recorded now if it is new."""
         call = next((each for each in reversed(self.calls) if each.id == tool_call_id), None)
         if call is None:
             call = ToolCall(tool=question.tool, arguments=question.arguments, id=tool_call_id)
@@ -86,16 +103,16 @@ class Conversation(Document):
         return [exchange for call in self.calls for exchange in call.exchanges]
 
     def save(self, path: str | Path) -> None:
-        """Write it to a JSON file, to be read by people and by `load`."""
+        """Write it to a JSON file, readable by people and by `load`."""
         Path(path).write_text(json.dumps(json.loads(self.to_json()), indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` has written.
+        """Read a file that `save` has written.
 
         Raises:
             OSError: If the file cannot be read.
-            ValueError: If it holds no conversation.
+            ValueError: If it does not hold a conversation.
         """
         text = Path(path).read_bytes()
         try:
@@ -106,7 +123,7 @@ class Conversation(Document):
             raise ValueError(f"{path} holds no conversation: {error}") from None
 
     def picture(self) -> str:
-        """It as text, for people."""
+        """The conversation as text, for people."""
         return "\n".join(line for call in self.calls for line in _call_lines(call))
 
 
@@ -143,9 +160,9 @@ def _call_lines(call: ToolCall) -> list[str]:
 
 
 def _fields(question: Question) -> list[str]:
-    """The fields of a form, a line each."""
-    properties: dict[str, dict[str, Any]] = (question.schema or {}).get("properties", {})
+    """The fields of a form, one per line."""
     return [
-        f"{name}: {field.get('type', 'text')}" + (f" of {choices}" if (choices := field.get("enum")) else "")
-        for name, field in properties.items()
+        f"{field.name}: {' | '.join(sorted(field.types)) or 'anything'}"
+        + (f" of {[choice.value for choice in field.choices]}" if field.choices else "")
+        for field in (question.form.fields.values() if question.form is not None else ())
     ]

@@ -14,11 +14,10 @@ from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
 from askback.agents.policies import Policy, PolicyError
-from askback.agents.records import AnswerRecord, OnAnswer
 from askback.agents.suspension import PendingQuestion, pending_questions, resume_with
 from askback.exchange.answer import ANSWERS, Accept, Answer, Cancel, Decline
 from askback.exchange.question import Question
-from askback.exchange.transcript import Conversation, ConversationError, Exchange, ToolCall
+from askback.exchange.transcript import AnswerRecord, Conversation, ConversationError, Exchange, OnAnswer, ToolCall
 from askback.testing.generations import GenerationClient
 from askback.testing.rehearsals import Rehearsal
 from askback.testing.scripts import Answers, NotScriptedError, Script, check_used, reply_of, script_of, unanswered

@@ -28,14 +28,15 @@ from pydantic_ai.exceptions import AgentRunError, RunCancelled, UsageLimitExceed
 from pydantic_ai.models import Model
 
 from askback.agents.policies import Policy, PolicyError, first_answer
-from askback.agents.records import AnswerRecord, OnAnswer, QuestionAnswered, QuestionAsked
 from askback.agents.sampling import SamplingError, sample
 from askback.agents.suspension import Asked, Given, Suspension, digest_of
 from askback.exchange.answer import Action, Answer, Defer
-from askback.exchange.form import ContentError, FormCheck, UnusableFormError
+from askback.exchange.form import ContentError
 from askback.exchange.question import Question, question_of
 from askback.exchange.response import Directories, content_of, recorded, response_to, roots_result
+from askback.exchange.transcript import AnswerRecord, OnAnswer
 from askback.toolsets.calls import Call, current_call, current_run_call
+from askback.toolsets.events import QuestionAnswered, QuestionAsked
 from askback.toolsets.refusals import Refusals
 from askback.toolsets.telemetry import attributes_of, emit, shows_content, span_for
 
@@ -66,6 +67,10 @@ LATER = "(answered later)"
 
 
 ResponseT = TypeVar("ResponseT", bound=InputResponse | ErrorData)
+
+
+class UnusableFormError(ValueError):
+    """A question that nobody can be shown."""
 
 
 class DeferredError(Exception):
@@ -100,7 +105,6 @@ class Answering:
 
     def __post_init__(self) -> None:
         self._refusals = Refusals()
-        self._check_form = FormCheck()
 
     async def answer_round(
         self, call: Call, asked: InputRequiredResult, number: int, context: ClientRequestContext
@@ -327,8 +331,9 @@ class Answering:
         """
         if len(question.message) > LONGEST_MESSAGE:
             raise UnusableFormError(f"its message is longer than {LONGEST_MESSAGE} characters")
-        if question.mode == "form":
-            self._check_form(question.schema)
+        problem = question.form.problem if question.form is not None else None
+        if problem is not None:
+            raise UnusableFormError(problem)
 
     async def _decided(
         self, call: Call, question: Question, decide: Callable[[], Awaitable[tuple[Any, Action, str]]], late: Any

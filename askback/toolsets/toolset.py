@@ -48,9 +48,9 @@ from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, PrefixedToolset, ToolsetTool
 
 from askback.agents.policies import Policy
-from askback.agents.records import AnswerRecord, OnAnswer
 from askback.agents.sampling import sample
 from askback.agents.suspension import Suspension
+from askback.exchange.transcript import AnswerRecord, OnAnswer
 from askback.toolsets.answering import CANNOT_STOP, Answering, DeferredError, Handlers, RootsFrom, SamplingFrom
 from askback.toolsets.calls import Call, RunCall, current_run_call
 from askback.toolsets.sessions import AnsweringTransport

@@ -1,17 +1,21 @@
 """Questions, and what can be said to them."""
 
+import copy
 import dataclasses
+import re
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
+from unittest.mock import patch
 
 import pytest
+from jsonschema import Draft202012Validator
 from mcp_types import CreateMessageRequestParams, SamplingMessage, TextContent
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, create_model
 
 from askback.agents import Accept, Answers, Cancel, Decline, Defer, PolicyError, Question, rules_from, when
-from askback.agents.models import asks_for_secrets, only_confirms
-from askback.exchange.form import ContentError, FormCheck, UnusableFormError, checked_content
+from askback.exchange.form import ContentError, Form
+from askback.exchange.secrecy import asks_for_secrets
 
 
 class Scope(BaseModel):
@@ -97,7 +101,7 @@ def test_a_question_asks_for_a_model_whatever_its_wording() -> None:
     assert question().asks(ScopeAsDataclass)
     assert not question().asks(Other)
     assert not SAMPLING.asks(Scope)
-    with pytest.raises(TypeError, match="takes a pydantic model or a dataclass"):
+    with pytest.raises(TypeError, match="is made of a pydantic model or a dataclass"):
         question().asks(int)
 
 
@@ -266,7 +270,7 @@ FIELDS: dict[str, Any] = {
 )
 def test_content_that_fits_is_sent_with_its_defaults(content: dict[str, Any]) -> None:
     schema = {"type": "object", "properties": FIELDS}
-    assert checked_content(content, schema) == {"name": "Anna", **content}
+    assert Form(schema).checked(content) == {"name": "Anna", **content}
 
 
 @pytest.mark.parametrize(
@@ -304,61 +308,134 @@ def test_content_that_fits_is_sent_with_its_defaults(content: dict[str, Any]) ->
 )
 def test_content_that_does_not_fit_names_the_field(content: dict[str, Any], field: str) -> None:
     with pytest.raises(ContentError, match=rf"^{field}: "):
-        checked_content(content, {"type": "object", "properties": FIELDS})
+        Form({"type": "object", "properties": FIELDS}).checked(content)
 
 
 def test_a_missing_field_is_named_and_models_are_content_too() -> None:
     schema = {"type": "object", "properties": FIELDS, "required": ["age"]}
     with pytest.raises(ContentError, match="'age' is a required property"):
-        checked_content({}, schema)
-    assert checked_content(ScopeAsDataclass(full=True), FORM) == {"full": True, "sku": "other"}
-    assert checked_content(Scope(full=True), FORM) == {"full": True, "sku": "none"}
-    assert checked_content(MappingProxyType({"full": True}), FORM) == {"full": True}
-    assert checked_content({}, {"properties": {"x": {"type": "string", "default": None}}}) == {}
+        Form(schema).checked({})
+    assert Form(FORM).checked(ScopeAsDataclass(full=True)) == {"full": True, "sku": "other"}
+    assert Form(FORM).checked(Scope(full=True)) == {"full": True, "sku": "none"}
+    assert Form(FORM).checked(MappingProxyType({"full": True})) == {"full": True}
+    assert Form({"properties": {"x": {"type": "string", "default": None}}}).checked({}) == {}
     with pytest.raises(ContentError, match="not ModelMetaclass"):
-        checked_content(Scope, FORM)
+        Form(FORM).checked(Scope)
     circular: dict[str, Any] = {"full": True}
     circular["x"] = circular
     for content in ({"full": object()}, {"full": b"\xff"}, circular):
-        with pytest.raises(ContentError, match="it is no JSON"):
-            checked_content(content, FORM)
+        with pytest.raises(ContentError, match="it cannot be written as JSON"):
+            Form(FORM).checked(content)
 
 
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
-        (None, "no object"),
-        ({"properties": []}, "its schema is none"),
-        ({"properties": {"x": {"type": "nonsense"}}}, "its schema is none"),
-        ({"properties": {f"{n}": {} for n in range(101)}}, "more than 100 properties"),
+        (None, "not a JSON object"),
+        ({"properties": []}, "its schema is not valid JSON Schema"),
+        ({"properties": {"x": {"type": "nonsense"}}}, "its schema is not valid JSON Schema"),
+        ({"properties": {f"{n}": {} for n in range(101)}}, "more than 100 fields"),
         ({"properties": {"x": {}}, "required": ["y"]}, "requires a field that it does not have"),
-        ({"properties": {"x": True}}, "'x' is no schema of its own"),
+        ({"properties": {"x": True}}, "'x' has no schema of its own"),
         ({"properties": {"x": {"oneOf": [True]}}}, "a bare boolean"),
         ({"properties": {"x": {"type": "array", "items": False}}}, "a bare boolean"),
         (
             {"properties": {"x": {"type": "array", "items": {"anyOf": [{"$ref": "#"}]}}}},
-            r"has \$ref, which no form has",
+            r"has \$ref, which forms cannot have",
         ),
         ({"properties": {"x": {"$ref": "#/$defs/X"}}, "$defs": {"X": {}}}, r"has \$ref"),
         ({"properties": {"x": {"allOf": [{"enum": ["a"]}]}}}, "has allOf"),
         ({"properties": {"x": {"type": "object", "properties": {}}}}, "has properties"),
-        ({"properties": {"x": {"enum": ["a"], "enumNames": 5}}}, "not as many names as choices"),
-        ({"properties": {"x": {"enum": ["a"], "enumNames": []}}}, "not as many names as choices"),
+        ({"properties": {"x": {"enum": ["a"], "enumNames": 5}}}, "not have as many names as choices"),
+        ({"properties": {"x": {"enum": ["a"], "enumNames": []}}}, "not have as many names as choices"),
         ({"properties": {"x": {"type": "integer", "default": "x"}}}, "a default that does not fit"),
         ({"properties": {"x": [[[[[[[[[[[[[]]]]]]]]]]]]]}}, "nested too deeply"),
     ],
 )
-def test_a_form_that_is_none_is_unusable(schema: Any, reason: str) -> None:
-    with pytest.raises(UnusableFormError, match=reason):
-        FormCheck()(schema)
+def test_a_form_that_cannot_be_shown_says_why(schema: Any, reason: str) -> None:
+    problem = Form(schema).problem
+    assert problem is not None
+    assert re.search(reason, problem)
 
 
-def test_forms_in_order_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("askback.exchange.form.MOST_REMEMBERED", 2)
-    check = FormCheck()
-    for number in (1, 2, 3, 3):
-        check({"properties": {f"{number}": {"type": "string"}}})
-    assert len(check._in_order) == 2  # pyright: ignore
+def test_a_form_that_can_be_shown_is_checked_once() -> None:
+    schema = {"properties": {"checked once": {"type": "string"}}}
+    with patch.object(Draft202012Validator, "check_schema") as check:
+        assert [Form(schema).problem for _ in range(3)] == [None] * 3
+    assert check.call_count == 1
+
+
+@pytest.mark.parametrize(
+    ("spelling", "several"),
+    [
+        ({"type": "string", "enum": ["r", "b"], "enumNames": ["Red", "Blue"]}, False),
+        ({"type": "string", "oneOf": [{"const": "r", "title": "Red"}, {"const": "b", "title": "Blue"}]}, False),
+        ({"anyOf": [{"const": "r", "title": "Red"}, {"const": "b", "title": "Blue"}]}, False),
+        (
+            {"type": "array", "items": {"anyOf": [{"const": "r", "title": "Red"}, {"const": "b", "title": "Blue"}]}},
+            True,
+        ),
+        ({"type": "array", "items": {"type": "string", "enum": ["r", "b"], "enumNames": ["Red", "Blue"]}}, True),
+    ],
+)
+def test_choices_are_read_in_every_spelling(spelling: dict[str, Any], several: bool) -> None:
+    model: Any = create_model("Paper", paper=list[Literal["r", "b"]] if several else Literal["r", "b"])
+    schema = {"type": "object", "properties": {"paper": spelling}, "required": ["paper"]}
+    field = Form(schema).fields["paper"]
+    assert [(choice.value, choice.title) for choice in field.choices] == [("r", "Red"), ("b", "Blue")]
+    assert (field.several, field.required, field.takes_text) == (several, True, False)
+    assert field.takes == ("some of r | b" if several else "r | b")
+    assert question(schema=schema).asks(model)
+
+
+def test_choices_without_a_title_show_their_value() -> None:
+    spellings: list[dict[str, Any]] = [
+        {"enum": ["x", 1]},
+        {"oneOf": [{"const": "x"}, {"const": 1}, {"type": "string"}]},
+        {"enum": ["x", 1], "enumNames": [""]},
+    ]
+    for spelling in spellings:
+        choices = Form({"properties": {"a": spelling}}).fields["a"].choices
+        assert [(choice.value, choice.title) for choice in choices] == [("x", "x"), (1, "1")]
+    assert [each.value for each in Form({"properties": {"a": {"const": "x", "title": "A"}}}).fields["a"].choices] == [
+        "x"
+    ]
+
+
+def test_a_field_says_what_it_takes() -> None:
+    field = {"type": "string", "maxLength": 3, "format": "date", "title": "T", "description": "D", "default": "d"}
+    form = Form(
+        {"properties": {"a": field, "b": {"type": ["integer", "null"]}, "c": {}, "d": {"anyOf": [{"type": "string"}]}}}
+    )
+    a, b, c, d = form.fields.values()
+    assert (a.title, a.description, a.format, a.default, a.limits, a.takes) == (
+        "T",
+        "D",
+        "date",
+        "d",
+        {"maxLength": 3},
+        "date",
+    )
+    assert (a.takes_text, b.takes_text, c.takes_text, d.takes_text) == (True, False, False, True)
+    assert (b.takes, c.takes, d.takes) == ("integer | null", "anything", "string")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        None,
+        {"properties": 3, "required": 3, "$defs": 3},
+        {"properties": {"a": True, "b": {"type": 3, "enum": 3, "oneOf": [3], "anyOf": 3, "items": 3, "title": 3}}},
+        {"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"$ref": "#/$defs/A"}}, "required": [3, "a"]},
+        {"properties": {"a": {"enum": [None, {}, 1.5, [], True]}}},
+    ],
+)
+def test_whatever_a_server_sends_can_be_read(schema: Any) -> None:
+    form = Form(schema)
+    for field in form.fields.values():
+        assert (field.title, field.description, field.format) == ("", "", "")
+        assert isinstance(field.takes, str)
+    assert form.shape == Form(copy.deepcopy(schema)).shape
 
 
 @pytest.mark.parametrize(
@@ -400,15 +477,15 @@ def test_other_fields_are_no_secrets() -> None:
 
 
 def test_forms_that_only_confirm_are_recognised() -> None:
-    assert only_confirms({"properties": {"a": {"type": "boolean"}, "b": {"type": "boolean"}}})
-    assert only_confirms({})
+    assert Form({"properties": {"a": {"type": "boolean"}, "b": {"type": "boolean"}}}).only_confirms
+    assert Form({}).only_confirms
     for field in (
         {"anyOf": [{"type": "boolean"}, {"type": "null"}]},
         {"type": ["boolean", "null"]},
         {"enum": [True, False]},
         {"const": True},
     ):
-        assert only_confirms({"properties": {"a": field}})
+        assert Form({"properties": {"a": field}}).only_confirms
     for field in ({"type": "string"}, {"enum": ["yes"]}, {"anyOf": [{"type": "string"}]}, {}, {"type": ["string"]}):
-        assert not only_confirms({"properties": {"a": field}})
-    assert not only_confirms(FORM)
+        assert not Form({"properties": {"a": field}}).only_confirms
+    assert not Form(FORM).only_confirms

@@ -404,7 +404,7 @@ async def test_an_address_is_accepted_without_content(askback: Rehearsal) -> Non
         return "visited" if ctx.input_responses else asks_by_hand(there, state="s")
 
     assert (await askback.call(server, "visit", {}, [Accept()])).result == "visited"
-    with pytest.raises(ConversationError, match="an address is accepted without content"):
+    with pytest.raises(ConversationError, match="a URL question is accepted without content"):
         await askback.call(server, "visit", {}, [{"ok": True}])
 
 

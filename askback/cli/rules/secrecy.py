@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from askback.agents.models import asks_for_secrets
 from askback.cli.findings import Finding
 from askback.cli.places import place_of
 from askback.cli.questions import form_of, models_asked, written_questions
 from askback.cli.servers import LoadedServer
 from askback.exchange.question import Question
+from askback.exchange.secrecy import asks_for_secrets
 
 REMEDY = "The protocol keeps secrets out of forms: send the person to a page of your own (URL mode) instead."
 
