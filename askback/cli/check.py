@@ -27,8 +27,8 @@ def check(
 ) -> int:
     """Check the resolvers of a server's tools for mistakes.
 
-    The exit code is 0 if there are no findings, 1 if there are some, and 2 if the server could not be checked. A comment
-    `# askback: ignore[code]` inside a resolver silences that finding for it.
+    The exit code is 0 if there are no findings, 1 if there are some, and 2 if the server could not be checked.
+    A comment `# askback: ignore[code]` inside a resolver silences that finding for it.
 
     Args:
         server: The server: module:attribute, path/to/file.py:attribute, or a module or file with a server called mcp,

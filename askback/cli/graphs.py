@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from askback.cli.questions import PossibleQuestion, Whom, declared_questions, form_of, written_questions
 from askback.cli.servers import ServedTool
+from askback.exchange.form import Form
 from askback.integration import ResolverPlan
 
 DESCRIPTIONS: Mapping[Whom, str] = {
@@ -123,24 +124,9 @@ def _asked_by(plan: ResolverPlan) -> tuple[Ask, ...]:
 
 
 def _ask(question: PossibleQuestion) -> Ask:
-    whom, model = question.whom, question.model
-    form = form_of(model) if model is not None else ""
-    if model is None or isinstance(form, str):
-        return Ask(whom, model.__name__ if model is not None else None)
-    required = form.get("required", ())
-    fields: Mapping[str, Mapping[str, Any]] = form.get("properties", {})
-    return Ask(
-        whom,
-        model.__name__,
-        tuple(FormField(name, _type(field), name in required) for name, field in fields.items()),
-    )
-
-
-def _type(field: Mapping[str, Any]) -> str:
-    """The type of a form's field, for people."""
-    if "items" in field:
-        return f"some of {_type(field['items'])}"
-    choices = field.get("enum") or [each["const"] for each in (*field.get("oneOf", ()), *field.get("anyOf", ()))]
-    if choices:
-        return " | ".join(map(str, choices))
-    return str(field.get("format", field["type"]))
+    if question.model is None:
+        return Ask(question.whom)
+    form = form_of(question.model)
+    fields = form.fields.values() if isinstance(form, Form) else ()
+    shown = tuple(FormField(field.name, field.takes, field.required) for field in fields)
+    return Ask(question.whom, question.model.__name__, shown)

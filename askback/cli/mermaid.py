@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from askback.agents.console import printable
 from askback.cli.graphs import Link, Resolver, ToolGraph
+from askback.exchange.text import printable
 
 ENTITIES = str.maketrans(
     {"#": "#35;", '"': "#quot;", "&": "#amp;", "<": "#lt;", ">": "#gt;", "`": "#96;", "%": "#37;", "\n": "#9252;"}

@@ -25,7 +25,7 @@ class Place:
 
 
 def place_of(fn: Callable[..., Any]) -> Place:
-    """The line of a function's `def`. A comment `# askback: ignore[code]` anywhere in the function silences that code."""
+    """The line of a function's `def`, with the codes of the `# askback: ignore[code]` comments in the function."""
     function = function_behind(fn)
     code = getattr(function, "__code__", None)
     if code is None:

@@ -4,13 +4,14 @@ import ast
 import builtins
 import contextlib
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, PydanticUserError
 
 from askback.cli.places import source_lines
+from askback.exchange.form import Form
 from askback.integration import ResolverPlan
 from askback.integration.engine.annotations import arms, closure_of, function_behind, is_class_of, read_return
 from askback.integration.engine.questions import MARKERS, Forms
@@ -31,7 +32,7 @@ class PossibleQuestion:
 
 
 def declared_questions(plan: ResolverPlan) -> list[PossibleQuestion]:
-    """The questions that the return annotation declares; one to anyone, if it does not say whether the resolver asks."""
+    """The questions in the return annotation; one to anyone, if it does not say whether the resolver asks."""
     # The annotation may use names that existed only while the tool was registered.
     with contextlib.suppress(InvalidSignature):
         declared = [
@@ -65,10 +66,10 @@ def models_asked(plan: ResolverPlan) -> list[type[Any]]:
     return list(dict.fromkeys(each.model for each in questions if each.model is not None))
 
 
-def form_of(model: type[Any]) -> dict[str, Any] | str:
-    """The schema of a model's form, or why the protocol cannot ask for it."""
+def form_of(model: type[Any]) -> Form | str:
+    """The form that asks for a model, or why the protocol cannot ask for it."""
     try:
-        return Forms().of(model).schema
+        return Form(Forms().of(model).schema)
     except (TypeError, PydanticUserError) as error:
         return str(error)
 
@@ -101,9 +102,9 @@ def _value(expression: ast.expr | None, names: dict[str, Any]) -> Any:
     if isinstance(expression, ast.Name):
         return names.get(expression.id)
     if isinstance(expression, ast.Attribute):
-        # Class and module attributes alone: an instance's may run the server's code.
-        owner = _value(expression.value, names)
-        return vars(owner).get(expression.attr) if hasattr(owner, "__dict__") else None
+        # Without getattr(), which may run the server's code.
+        members: Mapping[str, Any] = getattr(_value(expression.value, names), "__dict__", {})
+        return members.get(expression.attr)
     return _value(expression.value, names) if isinstance(expression, ast.Subscript) else None
 
 

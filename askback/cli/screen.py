@@ -9,7 +9,7 @@ from typing import IO
 
 from rich.console import Console
 
-from askback.agents.console import printable
+from askback.exchange.text import printable
 
 UNBROKEN = 10_000
 """The width of output that is not a terminal, so that no line is wrapped."""

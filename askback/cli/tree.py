@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from rich.text import Text
 from rich.tree import Tree
 
-from askback.agents.console import printable
 from askback.cli.graphs import Link, ToolGraph
+from askback.exchange.text import printable
 
 
 def tree_of(graph: ToolGraph) -> Tree:

@@ -31,8 +31,8 @@ QuestionPattern: TypeAlias = str | re.Pattern[str] | type
 ScriptLike: TypeAlias = (
     "Mapping[Any, Any] | list[Any] | tuple[Any, ...] | Conversation | Callable[..., Any] | Script | None"
 )
-"""What a test may give for a script: `{pattern, model, Elicit, Sample or ListRoots: answer}`, `[answer, ...]`, a policy,
-a conversation to replay, or a `Script`."""
+"""What a test may give for a script: `{pattern, model, Elicit, Sample or ListRoots: answer}`, `[answer, ...]`, a
+policy, a conversation to replay, or a `Script`."""
 
 
 class NotScriptedError(Exception):
@@ -111,7 +111,7 @@ def check_unchanged(call: ToolCall, question: Question) -> None:
         NotScriptedError: If the question is a different one.
     """
     for earlier in (each.question for each in call.exchanges):
-        if not _same_resolver_again(earlier, question) or earlier.fingerprint() == question.fingerprint():
+        if not _runs_again(earlier, question) or earlier.fingerprint() == question.fingerprint():
             continue
         before, now = repr(earlier.message), repr(question.message)
         if before == now:
@@ -123,9 +123,11 @@ def check_unchanged(call: ToolCall, question: Question) -> None:
         )
 
 
-def _same_resolver_again(earlier: Question, question: Question) -> bool:
-    # A resolver's key is its module and name. Tools that ask by hand may use a key of their own for many questions.
-    return question.key is not None and ":" in question.key and earlier.key == question.key
+def _runs_again(earlier: Question, question: Question) -> bool:
+    """Whether the resolver of an earlier question asks this one in a later round."""
+    # The key of a resolver is `module:name`. A tool that asks by hand may use one key for different questions.
+    is_resolver = question.key is not None and ":" in question.key
+    return is_resolver and earlier.key == question.key and earlier.round < question.round
 
 
 def _lines(schema: object) -> str:

@@ -20,7 +20,7 @@ from askback.markers import InvalidSignature
 
 
 def unreached_resolvers(server: LoadedServer) -> Iterator[Finding]:
-    """Report functions that ask or have resolvers, in the modules of the server and its resolvers, that no tool uses."""
+    """Report resolvers, in the modules of the server and of the resolvers it uses, that no tool uses."""
     modules = _modules(server)
     functions = [each for module in modules for each in _functions_of(module)]
     tools = [tool.fn for tool in server.tools] + list(server.tools_of_others)
@@ -62,7 +62,7 @@ def _functions_of(module: ModuleType) -> Iterator[FunctionType]:
 
 
 def _reached(tools: Iterable[Callable[..., Any]]) -> set[int]:
-    """The functions that a call of the tools may run: their own, their resolvers, and those that these mention by name."""
+    """The functions that calls of the tools may run: their own, their resolvers, and those that these mention."""
     waiting: list[Any] = list(tools)
     seen: dict[int, Any] = {}
     reached: set[int] = set()

@@ -7,6 +7,7 @@ from askback.cli.findings import Finding
 from askback.cli.places import place_of
 from askback.cli.questions import form_of, models_asked, written_questions
 from askback.cli.servers import LoadedServer
+from askback.exchange.form import Field, Form
 from askback.exchange.question import Question
 from askback.exchange.secrecy import asks_for_secrets
 
@@ -20,38 +21,31 @@ def secrets_in_forms(server: LoadedServer) -> Iterator[Finding]:
     """
     for tool, plan in server.resolvers:
         place = place_of(plan.fn)
-        messages = [each for each in written_questions(plan.fn) if each.whom == "person" and _takes_text(each.model)]
-        if any(_is_secret(each.message, {}) for each in messages):
+        messages = [
+            each.message for each in written_questions(plan.fn) if each.whom == "person" and _may_take_text(each.model)
+        ]
+        if any(_is_secret(message) for message in messages):
             problem = "The message of a form asks for a secret."
             yield Finding("secret-in-form", (tool.name,), plan.name, place, problem, REMEDY)
         for model in models_asked(plan):
-            fields = _text_fields(model) or {}
-            secret = [repr(name) for name, field in fields.items() if _is_secret("", {name: field})]
+            secret = [repr(field.name) for field in _text_fields(model) if _is_secret("", field)]
             if secret:
                 problem = f"The form {model.__name__} asks for a secret: {', '.join(secret)}."
                 yield Finding("secret-in-form", (tool.name,), plan.name, place, problem, REMEDY)
 
 
-def _takes_text(model: type[Any] | None) -> bool:
-    """Whether a form takes text, or may, if it is not known."""
-    return model is None or _text_fields(model) != {}
+def _may_take_text(model: type[Any] | None) -> bool:
+    """Whether a form takes text, or may, because it is not known or cannot be asked."""
+    return model is None or not isinstance(form_of(model), Form) or bool(_text_fields(model))
 
 
-def _text_fields(model: type[Any]) -> dict[str, Any] | None:
-    """The fields of a form that take free text; None for a form that cannot be asked."""
+def _text_fields(model: type[Any]) -> list[Field]:
     form = form_of(model)
-    if isinstance(form, str):
-        return None
-    fields: dict[str, dict[str, Any]] = form.get("properties", {})
-    return {
-        name: field
-        for name, field in fields.items()
-        if field.get("type") == "string" and not field.keys() & {"enum", "oneOf"}
-    }
+    return [field for field in form.fields.values() if field.takes_text] if isinstance(form, Form) else []
 
 
-def _is_secret(message: str, fields: dict[str, Any]) -> bool:
-    schema = {"type": "object", "properties": fields}
+def _is_secret(message: str, *fields: Field) -> bool:
+    schema = {"type": "object", "properties": {field.name: field.schema for field in fields}}
     return asks_for_secrets(
         Question(kind="elicitation", mode="form", tool="", arguments={}, message=message, schema=schema)
     )
