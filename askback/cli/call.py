@@ -20,7 +20,7 @@ from mcp_types import ContentBlock, TextContent, Tool
 from askback.agents import Policy, rules_from
 from askback.cli.answering import MAX_QUESTIONS, Answering, Directories, ModelCompletions
 from askback.cli.arguments import arguments_for
-from askback.cli.errors import CommandError
+from askback.cli.errors import CommandError, NoServerError
 from askback.cli.listing import Resolved, print_tools
 from askback.cli.screen import as_text, output_console
 from askback.cli.servers import did_you_mean, inspected, server_named
@@ -110,7 +110,10 @@ def _target(server: str, *, run: bool) -> _Target:
         if not Path(server).is_file():
             raise CommandError(f"there is no file {server!r}")
         return _Target(Path(server), _unknown)
-    module, found = server_named(server)
+    try:
+        module, found = server_named(server)
+    except NoServerError as none:
+        raise CommandError(f"{none}; if it is a program, use --run") from none
     if not isinstance(found, fastmcp.FastMCP):
         return _Target(found, _unknown)
     local = found
@@ -192,7 +195,8 @@ def _explained(what: str) -> Generator[None]:
 
 
 def _lost_session(error: Exception) -> bool:
-    return isinstance(error, MCPError) and "session" in str(error).lower()
+    # The protocol has no code for it: these are the messages of the SDK's server and client.
+    return isinstance(error, MCPError) and str(error) in ("Session not found", "Session terminated")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,10 @@ class CommandError(Exception):
     """A command could not do its work; the message is the sentence to print."""
 
 
+class NoServerError(CommandError):
+    """A module has no server in it."""
+
+
 class RejectedToolError(CommandError):
     """A tool of the server was rejected at registration, because of its resolvers."""
 

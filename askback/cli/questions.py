@@ -3,9 +3,11 @@
 import ast
 import builtins
 import contextlib
+import inspect
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, PydanticUserError
@@ -46,17 +48,18 @@ def declared_questions(plan: ResolverPlan) -> list[PossibleQuestion]:
 
 
 def written_questions(fn: Callable[..., Any]) -> list[PossibleQuestion]:
-    """The questions that are made in the body of a resolver: `Elicit(...)`, `Sample(...)`, `ListRoots()`.
+    """The questions that are written in the body of a resolver: `Elicit(...)`, `Sample(...)`, `ListRoots()`.
 
-    Only names of the module and of enclosing functions are looked up: what a variable holds, or another function
-    returns, is known when the resolver runs.
+    What another function returns is known only when the resolver runs.
     """
     function = function_behind(fn)
     names = {**vars(builtins), **getattr(function, "__globals__", {}), **closure_of(function)}
+    body = _body(function)
+    variables = _variables(body)
     return [
-        PossibleQuestion(_whom(marker), _model(call, names), _constant_text(_argument(call, 0, "message"), names))
-        for call in _calls(function)
-        if is_class_of(marker := _value(call.func, names), MARKERS)
+        PossibleQuestion(_whom(marker), _model(call, names), _text(_argument(call, 0, "message"), names, variables))
+        for call in body
+        if isinstance(call, ast.Call) and is_class_of(marker := _value(call.func, names), MARKERS)
     ]
 
 
@@ -80,11 +83,21 @@ def _whom(marker: Any) -> Whom:
     return "model" if is_class_of(marker, Sample) else "directories"
 
 
-def _calls(function: Any) -> Iterator[ast.Call]:
-    # The line of a lambda is often only a part of a statement.
+def _body(function: Any) -> list[ast.AST]:
+    # The source of a lambda is often only a part of a statement.
     with contextlib.suppress(SyntaxError):
-        tree = ast.parse(textwrap.dedent("".join(source_lines(function))))
-        yield from (each for each in ast.walk(tree) if isinstance(each, ast.Call))
+        return list(ast.walk(ast.parse(textwrap.dedent("".join(source_lines(function))))))
+    return []
+
+
+def _variables(body: list[ast.AST]) -> dict[str, list[ast.expr]]:
+    """The expressions that are assigned to each local variable."""
+    variables: dict[str, list[ast.expr]] = {}
+    for assignment in (each for each in body if isinstance(each, ast.Assign)):
+        for target in assignment.targets:
+            if isinstance(target, ast.Name):
+                variables.setdefault(target.id, []).append(assignment.value)
+    return variables
 
 
 def _argument(call: ast.Call, index: int, name: str) -> ast.expr | None:
@@ -102,19 +115,25 @@ def _value(expression: ast.expr | None, names: dict[str, Any]) -> Any:
     if isinstance(expression, ast.Name):
         return names.get(expression.id)
     if isinstance(expression, ast.Attribute):
-        # Without getattr(), which may run the server's code.
-        members: Mapping[str, Any] = getattr(_value(expression.value, names), "__dict__", {})
-        return members.get(expression.attr)
+        owner = _value(expression.value, names)
+        # An instance's attribute may be a property, which would run the server's code.
+        read = getattr if isinstance(owner, ModuleType) else inspect.getattr_static
+        return read(owner, expression.attr, None)
     return _value(expression.value, names) if isinstance(expression, ast.Subscript) else None
 
 
-def _constant_text(expression: ast.AST | None, names: dict[str, Any]) -> str:
+def _text(expression: ast.AST | None, names: dict[str, Any], variables: dict[str, list[ast.expr]]) -> str:
     """The parts of a message that are the same in every call."""
-    if isinstance(expression, ast.Constant):
-        return str(expression.value)
-    if isinstance(expression, ast.Name | ast.Attribute) and isinstance(value := _value(expression, names), str):
-        return value
     if expression is None or isinstance(expression, ast.Subscript):
         # The result of a lookup is shown, its key is not.
         return ""
-    return " ".join(_constant_text(part, names) for part in ast.iter_child_nodes(expression))
+    if isinstance(expression, ast.Constant):
+        return str(expression.value)
+    parts: Iterable[ast.AST] = ast.iter_child_nodes(expression)
+    if isinstance(expression, ast.Name) and expression.id in variables:
+        parts = variables[expression.id]
+        # A variable may be made of itself.
+        variables = {name: values for name, values in variables.items() if name != expression.id}
+    elif isinstance(expression, ast.Name | ast.Attribute) and isinstance(value := _value(expression, names), str):
+        return value
+    return " ".join(_text(part, names, variables) for part in parts)

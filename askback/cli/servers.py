@@ -24,7 +24,7 @@ from fastmcp.tools.tool_transform import TransformedTool
 from fastmcp.utilities.versions import VersionSpec
 from mcp.server.mcpserver import MCPServer
 
-from askback.cli.errors import CommandError, RejectedToolError
+from askback.cli.errors import CommandError, NoServerError, RejectedToolError
 from askback.integration import ResolverPlan
 from askback.integration.tools import ResolverPlans, resolver_plans
 from askback.markers import InvalidSignature
@@ -198,7 +198,8 @@ def _server_in(module: ModuleType, where: str, attribute: str) -> Server | MCPSe
     if not attribute:
         attribute = next((name for name in USUAL_NAMES if name in there), "")
         if not attribute:
-            raise CommandError(f"{where!r} has no server called {', '.join(USUAL_NAMES)}{servers}")
+            error = CommandError if there else NoServerError
+            raise error(f"{where!r} has no server called {', '.join(USUAL_NAMES)}{servers}")
     try:
         value = operator.attrgetter(attribute)(module)
     except AttributeError:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 # Imported before any suite is: pytester forgets what a suite imports, and cryptography cannot be imported twice.
-import askback.testing  # noqa: F401
+import askback.testing  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 pytest_plugins = ["pytester"]
 
