@@ -136,7 +136,7 @@ def _lines(schema: object) -> str:
 
 def _check_known_fields(response: InputResponse | None, question: Question) -> None:
     """Reject fields that the form does not have: a server would drop them, so the test has misspelt them."""
-    fields = (question.schema or {}).get("properties", {})
+    fields = question.form.fields if question.form is not None else {}
     content = response.content if isinstance(response, ElicitResult) else None
     unknown = [name for name in content or {} if name not in fields]
     if unknown:
