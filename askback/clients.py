@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import fastmcp
 from mcp import ClientSession
@@ -78,9 +78,7 @@ class ConversationClient(fastmcp.Client[Any]):
             roots=NEVER_CALLED,
             **options,
         )
-        # A session needs its client, and FastMCP only ever calls the class it is given.
-        session = cast("type[ClientSession]", partial(_ConversationSession, self))
-        self.transport = SessionTransport(self.transport, session)
+        self.transport = SessionTransport(self.transport, partial(_ConversationSession, self))
 
     async def call_tool_mcp(self, name: str, arguments: dict[str, Any], *args: Any, **options: Any) -> CallToolResult:
         """Call a tool, as FastMCP's client does, and record the call."""

@@ -1,9 +1,9 @@
-"""Connections whose sessions are of a class of ours."""
+"""Connections whose sessions are made by a factory of ours."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from fastmcp.client.transports import ClientTransport
 from fastmcp.client.transports.base import SessionKwargs, TransportOptions
@@ -14,15 +14,19 @@ NEVER_CALLED: Any = object
 
 
 class SessionTransport(ClientTransport):
-    """A transport that opens sessions of the class it is given, and is in all else the transport inside it."""
+    """A transport that opens the sessions a factory makes, and otherwise behaves as the transport inside it.
 
-    def __init__(self, transport: ClientTransport, session_class: type[ClientSession]) -> None:
+    The factory takes the arguments of `ClientSession`; a subclass is a factory, too.
+    """
+
+    def __init__(self, transport: ClientTransport, make_session: Callable[..., ClientSession]) -> None:
         self._transport = transport
-        self._session_class = session_class
+        # FastMCP types the option as a class, and only ever calls it.
+        self._session_class = cast("type[ClientSession]", make_session)
         self.legacy_only = transport.legacy_only
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else there is to know of the transport inside: its address, its headers."""
+        """Everything else comes from the transport inside: its URL, its headers."""
         if name == "_transport":
             raise AttributeError(name)
         return getattr(self._transport, name)

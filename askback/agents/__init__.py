@@ -1,23 +1,25 @@
 """The agent side: questions, answers, and who gives them.
 
-Questions and answers need only the MCP SDK. Everything else needs Pydantic AI, the extra `agent`, and imports it when
-it is first named.
+Nothing here needs an agent framework, except what is made of Pydantic AI's own objects: its stream events, a model that
+answers, and its deferred tool requests. Those come with the extra `agent`, and are imported on first use.
 """
 
 from typing import TYPE_CHECKING
 
+from askback.agents.console import Console
+from askback.agents.errors import PolicyError
+from askback.agents.policies import Answers, Policy, when
+from askback.agents.rules import rules_from
+from askback.agents.suspension import PendingQuestion
 from askback.exchange.answer import Accept, Answer, Cancel, Decline, Defer
 from askback.exchange.question import Question
 from askback.exchange.transcript import AnswerRecord
 from askback.extras import from_extra
 
 if TYPE_CHECKING:
-    from askback.agents.console import Console
-    from askback.agents.models import FromModel
-    from askback.agents.policies import Answers, Policy, PolicyError, when
-    from askback.agents.rules import rules_from
-    from askback.agents.suspension import PendingQuestion, pending_questions, resume_with, run_until_done
+    from askback.toolsets.deferral import pending_questions, resume_with, run_until_done
     from askback.toolsets.events import QuestionAnswered, QuestionAsked
+    from askback.toolsets.models import FromModel
 
 __all__ = [
     "Accept",
@@ -47,18 +49,11 @@ __getattr__ = from_extra(
     "Pydantic AI",
     __name__,
     {
-        "Answers": "policies",
-        "Console": "console",
-        "FromModel": "models",
-        "PendingQuestion": "suspension",
-        "Policy": "policies",
-        "PolicyError": "policies",
+        "FromModel": "askback.toolsets.models",
         "QuestionAnswered": "askback.toolsets.events",
         "QuestionAsked": "askback.toolsets.events",
-        "pending_questions": "suspension",
-        "resume_with": "suspension",
-        "rules_from": "rules",
-        "run_until_done": "suspension",
-        "when": "policies",
+        "pending_questions": "askback.toolsets.deferral",
+        "resume_with": "askback.toolsets.deferral",
+        "run_until_done": "askback.toolsets.deferral",
     },
 )

@@ -4,14 +4,16 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
-from pydantic_ai import RunContext
 
 from askback.agents.policies import when
 from askback.exchange.answer import Accept, Answer, Cancel, Decline, Defer
 from askback.exchange.question import Kind, Mode, Question
+
+if TYPE_CHECKING:
+    from pydantic_ai import RunContext
 
 
 def rules_from(path: str | Path) -> "Rules":
@@ -47,7 +49,7 @@ class Rules:
     def __init__(self, rules: Sequence[when]) -> None:
         self._rules = rules
 
-    def __call__(self, ctx: RunContext[Any], question: Question) -> Answer | None:
+    def __call__(self, ctx: "RunContext[Any]", question: Question) -> Answer | None:
         """The answer of the first rule that matches."""
         for rule in self._rules:
             if rule.matches(question):

@@ -9,12 +9,12 @@ import anyio
 from mcp_types import CreateMessageRequestParams
 
 from askback.agents import Accept, Answer, Cancel, Console, Decline, Defer, Policy, Question
+from askback.agents.decide import NOBODY, UNUSABLE, problem_of
 from askback.agents.policies import first_answer, name_of
 from askback.cli.errors import CommandError
 from askback.clients import Reply, reply_with
 from askback.exchange.transcript import ToolCall
 
-NOBODY = "nobody"
 NO_RUN: Any = None
 """The run that policies are given: the command line has none."""
 
@@ -44,7 +44,7 @@ class Answering:
         """Why the call was ended, if it was."""
 
     async def reply(self, call: ToolCall, question: Question) -> Reply | None:
-        """Answer a question. If nobody does, it is declined."""
+        """Answer a question. It is declined if nobody answers, or if it cannot be shown to anyone."""
         self._asked += 1
         if self._asked > MAX_QUESTIONS:
             self._end(f"it asked more than {MAX_QUESTIONS} questions")
@@ -58,6 +58,8 @@ class Answering:
             return None
 
     async def _answer(self, question: Question) -> tuple[Accept | Decline | Cancel, str]:
+        if problem_of(question) is not None:
+            return Decline(), UNUSABLE
         answer, by = await first_answer(self._policies, NO_RUN, question) or (Decline(), NOBODY)
         if isinstance(answer, Defer):
             raise CommandError(f"{by} defers it, but only an agent can wait for an answer")
@@ -105,7 +107,7 @@ class ModelCompletions:
 
     async def __call__(self, ctx: Any, question: Question) -> Accept | None:
         """Complete a sampling request."""
-        from askback.agents.sampling import sample
+        from askback.toolsets.sampling import sample
 
         return Accept(await sample(self._model, question.sampling, None)) if question.sampling is not None else None
 

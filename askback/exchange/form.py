@@ -165,6 +165,7 @@ class Field:
         Raises:
             ContentError: If the field does not take it.
         """
+        _check_type(self.name, value)
         _check(value, self.schema, self.name)
 
 
@@ -380,15 +381,18 @@ def _plain(content: object) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ContentError(f"it cannot be written as JSON: {error}") from None
     for name, value in plain.items():
-        if not _is_answer(value):
-            raise ContentError(f"{name}: a form takes texts, numbers, booleans and lists of texts")
+        _check_type(name, value)
     return plain
 
 
-def _is_answer(value: Any) -> bool:
+def _check_type(name: str, value: object) -> None:
+    """Reject values that no form takes, whatever its schema allows."""
     if isinstance(value, list):
-        return all(isinstance(each, str) for each in cast("list[Any]", value))
-    return value is None or (isinstance(value, str | int | float) and (isinstance(value, str) or math.isfinite(value)))
+        fits = all(isinstance(each, str) for each in cast("list[Any]", value))
+    else:
+        fits = value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+    if not fits:
+        raise ContentError(f"{name}: a form takes texts, numbers, booleans and lists of texts")
 
 
 def _depth(value: Any, reached: int = 0) -> int:

@@ -13,8 +13,9 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter, ToolReturnPart
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
-from askback.agents.policies import Policy, PolicyError
-from askback.agents.suspension import PendingQuestion, pending_questions, resume_with
+from askback.agents.errors import PolicyError
+from askback.agents.policies import Policy
+from askback.agents.suspension import PendingQuestion
 from askback.exchange.answer import ANSWERS, Accept, Answer, Cancel, Decline
 from askback.exchange.question import Question
 from askback.exchange.transcript import AnswerRecord, Conversation, ConversationError, Exchange, OnAnswer, ToolCall
@@ -31,6 +32,7 @@ from askback.testing.scripts import (
     unanswered,
 )
 from askback.toolsets import ResolverToolset
+from askback.toolsets.deferral import pending_questions, resume_with
 
 OutputT = TypeVar("OutputT")
 

@@ -78,7 +78,7 @@ async def ask(at: Terminal, asked: Question, *lines: str) -> Any:
 
 async def test_a_form_is_shown_and_filled_in() -> None:
     async with terminal() as at:
-        lines = ("a", "ABC", "", "1.5", "yes", "S", "r", "x, y", "a@b.c")
+        lines = ("a", "ABC", "", "1.5", "yes", "S", "1", "x, 2", "a@b.c")
         content = {
             "sku": "ABC",
             "weight": 1.5,
@@ -88,35 +88,149 @@ async def test_a_form_is_shown_and_filled_in() -> None:
             "extras": ["x", "y"],
             "mail": "a@b.c",
         }
-        assert await ask(at, question(), *lines) == Accept(content)
+        assert await ask(at, question(arguments={"order": "ORD-1", "note": "größer"}), *lines) == Accept(content)
         shown = at.output.getvalue()
-    assert "refund of desk asks" in shown
-    assert "Refund it?" in shown
-    for line in (
-        "sku  string characters, at least 2 characters, at most 5 - Which item?",
-        "count  integer at least 1 at most 9 [default: 1]",
-        "size  string one of  S (Small), M (Medium)",
-        "paper  string one of  r (Red), b",
-        "extras  array any of, separated by commas:  x, y choices, at least 1",
-        "mail  string (email)",
-    ):
-        assert line in " ".join(shown.split("\n")), line
+    assert shown.startswith(
+        """\
+-- refund of desk asks ---------------------------------------------------------
+The tool was called with:
+  | order: "ORD-1"
+  | note: "größer"
+The server says:
+  | Refund it?
+It wants to know:
+  | sku: text, 2 to 5 characters - Which item?
+  | count: a whole number, 1 to 9, optional
+  |   default: 1
+  | weight: a number, optional
+  | full: yes or no
+  | size: one of these, optional
+  |   1. Small (S)
+  |   2. Medium (M)
+  | paper: one of these, optional
+  |   1. Red (r)
+  |   2. b
+  | extras: any of these, at least 1, optional
+  |   1. x
+  |   2. y
+  | mail: an email address, optional
+[a]ccept, [d]ecline or [c]ancel?   | sku:
+text, 2 to 5 characters:   | count:
+a whole number, 1 to 9 (Enter for the default):"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ({"type": "string", "maxLength": 200}, "text, up to 200 characters"),
+        ({"type": "string", "minLength": 3}, "text, at least 3 characters"),
+        ({"type": "string", "format": "date"}, "a date, such as 2026-07-28"),
+        ({"type": "string", "format": "uri"}, "a URL"),
+        ({"type": "string", "format": "date-time"}, "a date and time, such as 2026-07-28T08:00:00Z"),
+        ({"type": "string", "minLength": "many"}, "text"),
+        ({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 9.5}, "a number, more than 0 and less than 9.5"),
+        ({"type": "integer", "minimum": 3}, "a whole number, at least 3"),
+        ({"type": "array", "maxItems": 3}, "texts, separated by commas, up to 3"),
+        ({"type": "array", "items": {"enum": ["a"]}}, "numbers or values, separated by commas"),
+        ({"enum": ["2", "1"]}, "value"),
+        ({"enum": ["x", "y"]}, "number or value"),
+        ({"type": "array", "items": {"enum": ["2", "1"]}}, "values, separated by commas"),
+        ({}, "text"),
+    ],
+)
+async def test_a_prompt_says_what_to_type(field: dict[str, Any], words: str) -> None:
+    async with terminal() as at:
+        schema = {"type": "object", "properties": {"x": field}, "required": ["x"]}
+        assert await ask(at, question(schema=schema), "a", "c") == Cancel()
+        assert f"  | x:\n{words}: " in at.output.getvalue()
 
 
 async def test_wrong_input_is_asked_again_with_the_reason() -> None:
     async with terminal() as at:
         small = {
             "type": "object",
-            "properties": {"count": {"type": "integer", "maximum": 9}, "full": {"type": "boolean"}},
-            "required": ["count", "full"],
+            "properties": {
+                "count": {"type": "integer", "maximum": 9},
+                "weight": {"type": "number"},
+                "full": {"type": "boolean"},
+                "extras": {"type": "array", "items": {"enum": ["x"]}},
+            },
+            "required": ["count", "weight", "full", "extras"],
         }
-        answer = await ask(at, question(schema=small), "what", "a", "many", "10", "", "3", "perhaps", "no")
-        assert answer == Accept({"count": 3, "full": False})
-        shown = " ".join(at.output.getvalue().split())
-    assert "Say a, d or c, not 'what'." in shown
-    assert "That does not fit: invalid literal for int()" in shown
-    assert "That does not fit: count: 10 is greater than the maximum of 9" in shown
-    assert "That does not fit: say yes or no" in shown
+        lines = ("what", "a", "many", "10", "", "3", "x", "nan", "1", "perhaps", "no", "[x", "z", '["x"]')
+        answer = await ask(at, question(schema=small), *lines)
+        assert answer == Accept({"count": 3, "weight": 1.0, "full": False, "extras": ["x"]})
+        shown = at.output.getvalue()
+    assert "Type a, d or c.\n" in shown
+    reasons = [line for line in shown.splitlines() if line.startswith("  | ") and shown.index(line) > shown.index("9:")]
+    for reason in (
+        "  | type a whole number, up to 9",
+        "  | count: 10 is greater than the maximum of 9",
+        "  | type a number",
+        "  | weight: a form takes texts, numbers, booleans and lists of texts",
+        "  | type y or n",
+        "  | type a JSON list, or values separated by commas",
+        "  | extras.0: 'z' is not one of ['x']",
+    ):
+        assert reason in reasons, reason
+        assert f"That does not fit:\n{reason}\n" in shown
+
+
+@pytest.mark.parametrize(("word", "ok"), [("y", True), ("YES", True), ("n", False), ("no", False)])
+async def test_yes_or_no_takes_one_key(word: str, ok: bool) -> None:
+    form = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+    async with terminal() as at:
+        assert await ask(at, question(schema=form), "what", word) == Accept({"ok": ok})
+        assert "[y]es, [n]o, [d]ecline or [c]ancel? Type y, n, d or c.\n" in at.output.getvalue()
+    async with terminal() as at:
+        assert await ask(at, question(schema=form), "a", word) == Accept({"ok": ok})
+    async with terminal() as at:
+        assert await ask(at, question(schema=form), "d") == Decline()
+
+
+async def test_c_cancels_inside_a_form_too() -> None:
+    form = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
+    async with terminal() as at:
+        assert await ask(at, question(schema=form), "a", "something", "c") == Cancel()
+        assert at.output.getvalue().endswith("Cancelled.\n")
+
+
+@pytest.mark.parametrize(("typed", "text"), [("\\c", "c"), ("\\\\c", "\\c"), ("\\d", "\\d"), ("C", "C"), ("cc", "cc")])
+async def test_the_letter_c_can_be_typed_into_a_text(typed: str, text: str) -> None:
+    form = {"type": "object", "properties": {"grade": {"type": "string"}}, "required": ["grade"]}
+    async with terminal() as at:
+        assert await ask(at, question(schema=form), "a", typed) == Accept({"grade": text})
+
+
+async def test_a_number_is_not_taken_for_a_value_that_looks_like_another() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"x": {"enum": ["2", "1"]}, "y": {"enum": [1, 5]}},
+        "required": ["x", "y"],
+    }
+    async with terminal() as at:
+        assert await ask(at, question(schema=schema), "a", "1", "2") == Accept({"x": "1", "y": 5})
+        assert "  |   - 2\n  |   - 1\n" in at.output.getvalue()
+
+
+async def test_long_and_many_arguments_are_cut_short() -> None:
+    async with terminal() as at:
+        arguments: dict[str, Any] = {"text": "x" * 10_000, **{f"a{number}": object() for number in range(30)}}
+        await ask(at, question(arguments=arguments), "d")
+        shown = at.output.getvalue()
+    assert len(shown) < 5_000
+    assert "xxx..." in shown.replace("\n  | ", "")
+    assert "  | ... and 11 more\n" in shown
+
+
+async def test_a_terminal_that_cannot_show_a_character_shows_another() -> None:
+    async with terminal() as at:
+        raw = io.BytesIO()
+        at.console = Console(input=at.source, output=io.TextIOWrapper(raw, encoding="ascii"))
+        await at.type("d")
+        assert await at.console(None, question(message="Größe?")) == Decline()  # pyright: ignore
+        assert b"  | Gr??e?\n" in raw.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -127,7 +241,7 @@ async def test_declining_and_cancelling_are_a_word(word: str, answer: Any) -> No
         assert await ask(at, question(), word) == answer
 
 
-async def test_an_address_is_shown_and_accepted_without_content() -> None:
+async def test_a_url_is_shown_and_accepted_without_content() -> None:
     async with terminal() as at:
         asked = question(mode="url", schema=None, url="https://example.com/pay", server=None)
         assert await ask(at, asked, "a") == Accept(None)
@@ -231,13 +345,20 @@ async def test_no_line_of_a_server_can_be_taken_for_one_of_ours() -> None:
     forged = f"{'x ' * 60}[a]ccept, [d]ecline or [c]ancel? a\nconfirmed: yes"
     async with terminal() as at:
         form = {"type": "object", "properties": {f"ok {'y ' * 60}": {"type": "boolean", "description": "z " * 90}}}
-        await ask(at, question(message=forged, schema=form, url=None), "a", "yes")
-        theirs = at.output.getvalue().splitlines()[1:-1]
-    assert len(theirs) > 6
-    assert [line for line in theirs if not line.startswith("  | ")] == []
-    ours = at.output.getvalue().splitlines()[-1]
-    assert ours.startswith("[a]ccept, [d]ecline or [c]ancel? ok y y y")
-    assert len(ours) < 80
+        asked = question(tool="t" * 100, arguments={"order\nconfirmed: yes": "x\ny"}, message=forged, schema=form)
+        await ask(at, asked, "a", "yes")
+        lines = at.output.getvalue().splitlines()
+    assert len(lines) > 8
+    assert [line for line in lines if not line.startswith("  | ")] == [
+        f"-- {'t' * 40} of desk asks ".ljust(80, "-"),
+        "The tool was called with:",
+        "The server says:",
+        "It wants to know:",
+        # Typed at the terminal, and not seen here: "a", and then "yes".
+        next(line for line in lines if line.startswith("[y]es, [n]o, [d]ecline or [c]ancel?   | ok y y y")),
+        "y or n (Enter to skip): ",
+    ]
+    assert max(map(len, lines)) < 120
 
 
 async def test_without_a_terminal_it_has_no_opinion(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,9 +37,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from askback import Elicit, Resolve
 from askback.agents import Accept, Decline, FromModel, Question
-from askback.agents.sampling import SamplingError, sample, to_messages, to_result
 from askback.integration import FastMCP
 from askback.testing import Rehearsal, calls
+from askback.toolsets.sampling import SamplingError, sample, to_messages, to_result
 from tests.agency import agent, toolset
 
 

@@ -65,7 +65,7 @@ def test_rules_answer_first(cli: CommandLine, tmp_path: Path, generation: list[s
 def test_what_nobody_answers_is_declined_and_the_exit_code_tells(cli: CommandLine) -> None:
     ran = cli("call", SHOP, "refund", "--arg", "order=ORD-1")
     assert ran.code == 1
-    assert "asked:\n  | Refund all of ORD-1?\n  decline, by nobody\n" in ran.out
+    assert "asked:\n  | Refund all of ORD-1?\n  decline, by (nobody)\n" in ran.out
     assert ran.out.endswith("could not resolve: elicitation was decline\n")
     assert ran.err == ""
 
@@ -90,7 +90,7 @@ def test_directories_are_told_of_only_when_given(cli: CommandLine, folder: Path)
     for generation in ([], ["--legacy"]):
         refused = cli("call", "roots.py", "count", *generation)
         assert (refused.code, refused.err) == (1, "")
-        assert refused.out.startswith("asked for roots\n  decline, by nobody\n")
+        assert refused.out.startswith("asked for roots\n  decline, by (nobody)\n")
         assert refused.out.endswith("The roots request was declined\n")
 
 
@@ -236,6 +236,21 @@ def test_the_person_at_the_terminal_answers() -> None:
     assert "Refund all of ORD-1?" in err
 
 
+def test_a_form_that_cannot_be_shown_is_declined(cli: CommandLine, folder: Path) -> None:
+    (folder / "nested.py").write_text(
+        "from fastmcp import Context, FastMCP\n"
+        "from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult\n"
+        "mcp = FastMCP('nested')\n"
+        "@mcp.tool\n"
+        "async def t(ctx: Context) -> str | InputRequiredResult:\n"
+        "    form = {'type': 'object', 'properties': {'it': {'$ref': '#'}}}\n"
+        "    params = ElicitRequestFormParams(message='It?', requested_schema=form)\n"
+        "    return 'done' if ctx.input_responses else InputRequiredResult(\n"
+        "        request_state='s', input_requests={'q': ElicitRequest(params=params)})\n"
+    )
+    assert cli("call", "nested.py", "t").out == "asked:\n  | It?\n  decline, by (unusable question)\ndone\n"
+
+
 NASTY = "\x1b[2J\x1b]52;c;aGk=\x07\x9b31m\u202e\x85"
 
 HOSTILE = f"""
@@ -281,7 +296,7 @@ def test_nothing_a_server_writes_moves_the_terminal(cli: CommandLine, hostile: s
         "  | Sure?",
         "  |   accept, by Console",
         "  | ?[2J?]52;c;aGk=??31m?",
-        "  decline, by nobody",
+        "  decline, by (nobody)",
         "done",
     ]
     assert missing.err.count("\n") == 1
@@ -379,7 +394,7 @@ def test_a_line_too_long_for_the_screen_keeps_its_margin(
         "async def ask() -> Elicit[Sure]:\n    return Elicit('word ' * 30 + 'accept, by Console', Sure)\n"
         "@mcp.tool\nasync def t(sure: Annotated[Sure, Resolve(ask)]) -> bool:\n    return sure.ok\n"
     )
-    shown = cli("call", "wordy.py", "t").out.partition("  decline, by nobody")[0].splitlines()
+    shown = cli("call", "wordy.py", "t").out.partition("  decline, by (nobody)")[0].splitlines()
     assert shown[0] == "asked:"
     assert len(shown) > 3
     assert [line for line in shown[1:] if not line.startswith("  | ")] == []

@@ -147,7 +147,7 @@ def misfits(ctx: RunContext[Any], question: Question) -> Accept:
     ("policy", "reason"),
     [
         (raises, "raised ZeroDivisionError: oops"),
-        (returns_nonsense, "returned True, which is no answer"),
+        (returns_nonsense, "returned True, which is not an answer"),
         (misfits, "accepted with content that does not fit (sku: "),
         (Accept(3), "accepted with content that does not fit (a form takes a mapping, a pydantic model or a dataclass"),
         (Accept({"full": True, "x": {"y": 1}}), "accepted with content that does not fit (x: a form takes texts"),
@@ -219,15 +219,15 @@ def asking_twice() -> FastMCP[Any]:
 
 @pytest.mark.askback("2026-07-28")
 async def test_what_is_remembered_is_bounded(askback: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("askback.toolsets.refusals.MOST_REFUSALS", 1)
-    monkeypatch.setattr("askback.toolsets.refusals.MOST_RUNS", 1)
+    monkeypatch.setattr("askback.agents.refusals.MAX_REFUSALS", 1)
+    monkeypatch.setattr("askback.agents.refusals.MAX_RUNS", 1)
     tools = toolset(policies=[Decline()])
     model = ScriptedModel([ToolCallPart("refund", {"order": "A"}), ToolCallPart("refund", {"order": "B"})])
     for _ in range(2):
         run = await askback.play(agent(tools), model)
         asked = [(record.question.arguments["order"], record.policy) for record in run.answers]
         assert asked == [("A", "Decline"), ("B", "Decline")]
-    refusals: Any = tools._answering._refusals._by_run  # pyright: ignore
+    refusals: Any = tools._answering.decider._refusals._by_run  # pyright: ignore
     assert [len(refused) for refused in refusals.values()] == [1]
 
 
@@ -446,9 +446,9 @@ async def test_a_policy_that_gives_nonsense_for_a_result_ends_the_run(askback: R
 async def test_what_the_toolset_was_told_wrongly_is_said(askback: Rehearsal) -> None:
     for roots in ("/tmp", ["https://x/y"], [object()]):
         tools = toolset(roots_from=lambda ctx, roots=roots: roots)
-        with pytest.raises(UserError, match="`roots_from` gave"):
+        with pytest.raises(UserError, match="`roots_from` returned"):
             await askback.play(agent(tools), BROWSE)
-    with pytest.raises(UserError, match="`sampling_from` gave 5, which is no model"):
+    with pytest.raises(UserError, match="`sampling_from` returned 5, not a model"):
         await askback.play(agent(toolset(sampling_from=lambda ctx, params: 5)), JUDGE)
 
 

@@ -21,7 +21,6 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from askback.agents import Accept, Decline, PolicyError, Question
 from askback.testing import Rehearsal, ScriptedModel, calls
 from askback.toolsets import ResolverToolset
-from askback.toolsets.calls import Call
 from tests.agency import Mode, agent, desk
 
 Connection = Literal["in-process", "stdio", "HTTP"]
@@ -268,14 +267,20 @@ async def test_a_chain_of_policies_that_comes_back_is_refused() -> None:
             await agent(first).run("please")
 
 
-def test_what_fails_outside_a_run_ends_none() -> None:
-    error = ValueError("oops")
-    assert Call("refund", {}, None).failed(error) is error
+async def test_what_fails_outside_a_run_fails_its_call_alone(askback: Rehearsal) -> None:
+    def fails(context: Any) -> list[str]:
+        raise ValueError("oops")
+
+    tools = ResolverToolset(fastmcp.Client(desk, mode=askback.mode), roots=fails)
+    async with tools:
+        with pytest.raises(Exception, match="oops"):
+            await tools.direct_call_tool("browse", {})
+        assert await tools.direct_call_tool("plain", {"order": "x"}) == "plain x"
 
 
 @pytest.mark.askback("2025-11-25")
 async def test_a_call_cannot_ask_without_end(askback: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("askback.toolsets.sessions.MOST_QUESTIONS", 2)
+    monkeypatch.setattr("askback.agents.drivers.MAX_QUESTIONS", 2)
     server = fastmcp.FastMCP("greedy")
 
     @server.tool

@@ -139,7 +139,7 @@ async def test_a_kind_of_question_that_nobody_knows_is_refused() -> None:
     transport = StdioTransport(sys.executable, ["-c", RAW], keep_alive=False)
     with anyio.fail_after(30):
         output = (await agent(toolset(transport, policies=[Accept({})])).run("please")).output
-    assert output == "The server's response to 'refund' is not one of the protocol's"
+    assert output == "The server's response to 'refund' is not valid in this protocol version"
 
 
 BAD_SAMPLES = [

@@ -269,7 +269,7 @@ async def test_answers_are_checked_when_they_are_given() -> None:
         resume_with(requests, {pending.id: Accept({"ok": "yes"})})
     with pytest.raises(ValueError, match="for no question of these requests: other"):
         resume_with(requests, {"other": Decline()})
-    with pytest.raises(ValueError, match="True is no answer"):
+    with pytest.raises(ValueError, match="True is not an answer"):
         resume_with(requests, {pending.id: True})  # pyright: ignore
     assert pending_questions(DeferredToolRequests(approvals=[ToolCallPart("x", {}, "1")])) == []
 
@@ -334,7 +334,7 @@ async def test_answers_for_another_call_are_refused() -> None:
     with pytest.raises(UserError, match="the answers are not for this call"):
         await go_on(agent, messages, overridden)
     elsewhere = stoppable(toolset(desk(KEY), id="another", policies=[Defer()]))
-    with pytest.raises(UserError, match="was stopped by the toolset 'desk', and is resumed by 'another'"):
+    with pytest.raises(UserError, match="was suspended by the toolset 'desk', but is resumed by 'another'"):
         await go_on(elsewhere, messages, results)
 
 
@@ -362,7 +362,7 @@ async def test_a_call_that_has_gone_on_already_is_refused() -> None:
     )
     async with tools:
         tool = (await tools.get_tools(ctx))["refund"]
-        with pytest.raises(UserError, match="has gone on already: the messages hold its result"):
+        with pytest.raises(UserError, match="was resumed before: the messages hold its result"):
             await tools.call_tool("refund", {"order": "ORD-1"}, ctx, tool)
 
 
@@ -404,7 +404,7 @@ async def test_an_older_connection_says_what_to_set(askback: Rehearsal) -> None:
 
 
 async def test_a_server_that_does_not_withdraw_its_question_gets_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("askback.toolsets.sessions.PATIENCE_WITH_SERVERS", 0.01)
+    monkeypatch.setattr("askback.agents.drivers.WITHDRAWAL_TIMEOUT", 0.01)
     server = fastmcp.FastMCP("stubborn")
     errors: list[str] = []
 
@@ -423,7 +423,7 @@ async def test_a_server_that_does_not_withdraw_its_question_gets_an_error(monkey
         with anyio.fail_after(5):
             while not errors:  # noqa: ASYNC110 - it is another's doing
                 await anyio.sleep(0.01)
-    assert errors == ["The call that caused this was given up"]
+    assert errors == ["The call that caused this was cancelled"]
 
 
 @pytest.mark.askback("2026-07-28")
@@ -692,7 +692,7 @@ async def test_a_hook_may_call_another_tool_first() -> None:
     messages, requests = await stop(stoppable(toolset(server, policies=[Defer()])))
     (pending,) = pending_questions(requests)
     forgetful = stoppable(toolset(server, policies=[Defer()], process_tool_call=forgets))
-    with pytest.raises(UserError, match="'refund' was stopped, and was not called when the run went on"):
+    with pytest.raises(UserError, match="'refund' was suspended, but was not called when the run was resumed"):
         await go_on(forgetful, messages, resume_with(requests, {pending.id: Accept({"ok": True})}))
 
 
@@ -724,7 +724,7 @@ async def test_a_late_answer_to_an_old_wording_is_for_no_question() -> None:
 
 
 async def test_a_toolset_without_an_id_cannot_stop(askback: Rehearsal) -> None:
-    with pytest.raises(UserError, match="has no `id` to be recognised by"):
+    with pytest.raises(UserError, match="has no `id` by which to recognise it"):
         await askback.play(stoppable(toolset(desk(), id=None, policies=[Defer()], restartable=True)))
 
 

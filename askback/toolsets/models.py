@@ -9,11 +9,11 @@ from pydantic_ai import Agent, ModelRetry, RunContext, StructuredDict, ToolOutpu
 from pydantic_ai.messages import repair_messages
 from pydantic_ai.models import Model
 
-from askback.agents.budgets import model_turn
 from askback.exchange.answer import Accept, Answer, Decline
 from askback.exchange.form import ContentError
 from askback.exchange.question import Question
 from askback.exchange.secrecy import asks_for_secrets
+from askback.toolsets.budgets import model_turn
 
 INSTRUCTIONS = (
     "A tool that was called in the conversation asks a question before it goes on. Answer for the user, from what the "
@@ -32,9 +32,9 @@ class NotSettled(BaseModel):
 class FromModel:
     """A policy that has a model answer what the conversation settles, and decline the rest.
 
-    It is the run's own model unless another is given. Its tokens count in the run's usage, and the run's limits hold.
-    It has no opinion on forms that ask for secrets, nor, unless told `consent=True`, on forms that only confirm: a
-    person's yes is not a model's to give.
+    It uses the run's own model unless given another. Its tokens count towards the run's usage and limits. It has no
+    opinion on forms that ask for secrets, nor, without `consent=True`, on forms that only confirm: consent is for a
+    person to give.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class FromModel:
         self.retries = retries
 
     async def __call__(self, ctx: RunContext[Any], question: Question) -> Answer | None:
-        """Answer a form that the conversation settles, decline one that it does not."""
+        """Answer a form that the conversation settles; decline one that it does not."""
         form = question.form
         if form is None or asks_for_secrets(question) or (form.only_confirms and not self.consent):
             return None

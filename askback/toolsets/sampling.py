@@ -2,8 +2,10 @@
 
 import base64
 import binascii
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from inspect import isawaitable
+from typing import Any, Literal, cast
 
 from mcp_types import (
     AudioContent,
@@ -18,6 +20,7 @@ from mcp_types import (
 )
 from pydantic_ai import BinaryContent, RunContext, ToolDefinition
 from pydantic_ai.direct import model_request
+from pydantic_ai.exceptions import AgentRunError, RunCancelled, UsageLimitExceeded
 from pydantic_ai.messages import (
     FilePart,
     ModelMessage,
@@ -34,23 +37,65 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.settings import ModelSettings
 
-from askback.agents.budgets import model_turn
-from askback.exchange.question import offers_tools
+from askback.agents.calls import Call
+from askback.agents.decide import Decision, declined
+from askback.agents.errors import AnsweringError
+from askback.exchange.question import Question, offers_tools
+from askback.toolsets.budgets import model_turn
 
 STOP_REASONS = {"stop": "endTurn", "length": "maxTokens", "tool_call": "toolUse"}
 
 
+SamplingChoice = Model | str
+SamplingFrom = (
+    SamplingChoice | Callable[[RunContext[Any], CreateMessageRequestParams], SamplingChoice | Awaitable[SamplingChoice]]
+)
+
+
 class SamplingError(ValueError):
-    """A request for a completion that cannot be made; the message says why, for whoever reads the tool's result."""
+    """A sampling request that cannot be fulfilled; the message says why, to whoever reads the tool's result."""
+
+
+@dataclass(frozen=True)
+class SamplingSource:
+    """Answers sampling requests of a run from a model, its name, `"run"`, or a function that chooses one."""
+
+    chosen: SamplingFrom
+
+    async def __call__(self, call: Call, question: Question) -> Decision:
+        """Have the model complete what the server asks.
+
+        Raises:
+            AnsweringError: If the function chose something other than a model.
+            UsageLimitExceeded: If the run's limits are reached.
+        """
+        assert call.run is not None
+        assert question.sampling is not None
+        ctx: RunContext[Any] = call.run.context
+        chosen = self.chosen
+        if callable(chosen) and not isinstance(chosen, Model):
+            choice = chosen(ctx, question.sampling)
+            chosen = await choice if isawaitable(choice) else choice
+        if not isinstance(cast("object", chosen), Model | str):
+            raise AnsweringError(f"`sampling_from` returned {chosen!r}, not a model")
+        model = cast("Model | str", ctx.model if chosen == "run" else chosen)
+        try:
+            return Decision.of(await sample(model, question.sampling, ctx), "sampling_from")
+        except (UsageLimitExceeded, RunCancelled):
+            raise
+        except SamplingError as error:
+            return declined(question, "sampling_from", f"refused: {error}")
+        except AgentRunError as error:
+            return declined(question, "sampling_from", f"refused: the model failed: {error}")
 
 
 async def sample(
     model: Model | str, params: CreateMessageRequestParams, ctx: RunContext[Any] | None
 ) -> CreateMessageResult | CreateMessageResultWithTools:
-    """Have `model` complete what a server asks, within the limits of the run, and counted in its usage.
+    """Have `model` complete a sampling request, within the run's limits and counted in its usage.
 
     Raises:
-        SamplingError: If the request, or the model's response, has no counterpart on the other side.
+        SamplingError: If the request or the model's response cannot be translated.
         UsageLimitExceeded: If the run's limits are reached.
     """
     chosen = infer_model(model)
@@ -144,10 +189,10 @@ def _binary(block: ImageContent | AudioContent) -> BinaryContent:
 def to_result(
     response: ModelResponse, params: CreateMessageRequestParams, model: str
 ) -> CreateMessageResult | CreateMessageResultWithTools:
-    """A model's response, as the result a server waits for.
+    """A model's response, as the result that the server receives.
 
     Raises:
-        SamplingError: If the response has something in it that the result cannot carry.
+        SamplingError: If the response contains something that the result cannot carry.
     """
     blocks: list[SamplingMessageContentBlock] = [
         block for part in response.parts if (block := _block(part)) is not None
