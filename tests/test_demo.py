@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[1]
 DEMO = [sys.executable, "-W", "error", "-m", "examples.demo"]
 

@@ -16,6 +16,8 @@ from examples.command_line import StoryError, expect
 from examples.durable.__main__ import check_dbos
 from tests.processes import heeding_ctrl_c
 
+pytestmark = pytest.mark.processes
+
 ROOT = Path(__file__).parents[1]
 GENERATIONS = {"2026-07-28": [], "2025-11-25": ["--legacy"]}
 DBOS_WORKS = sys.version_info < (3, 12) or sqlite3.sqlite_version_info >= (3, 42)

@@ -219,6 +219,7 @@ def test_full_trace_shows_the_libraries_too(pytester: pytest.Pytester) -> None:
     assert "site-packages" in suite(pytester, FAILS, "--full-trace").stdout.str()
 
 
+@pytest.mark.processes
 def test_a_suite_that_does_not_use_it_imports_nothing(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import sys\n"
@@ -231,6 +232,7 @@ def test_a_suite_that_does_not_use_it_imports_nothing(tmp_path: Path) -> None:
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
 
 
+@pytest.mark.processes
 def test_testing_a_server_imports_no_pydantic_ai(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         textwrap.dedent(SERVER)

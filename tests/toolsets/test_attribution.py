@@ -251,6 +251,7 @@ async def test_the_applications_own_roots_need_no_call() -> None:
     assert roots == [["file:///data"]]
 
 
+@pytest.mark.processes
 async def test_a_chain_of_policies_that_comes_back_is_refused() -> None:
     async with client_over("stdio", "legacy") as client:
 

@@ -801,6 +801,7 @@ async def process(*arguments: str) -> str:
     return ran.stdout.decode().strip()
 
 
+@pytest.mark.processes
 async def test_across_processes_and_workers(tmp_path: Path) -> None:
     file = str(tmp_path / "run.json")
     async with worker(KEY) as one, worker(KEY) as two, worker("z" * 32) as forgetful:
@@ -813,6 +814,7 @@ async def test_across_processes_and_workers(tmp_path: Path) -> None:
         assert (await process("resume", forgetful, file)).startswith("finished: refunded ORD-1 for process ")
 
 
+@pytest.mark.processes
 async def test_across_processes_after_the_state_has_expired(tmp_path: Path) -> None:
     file = str(tmp_path / "run.json")
     async with worker(KEY, 0.2) as server:

@@ -90,7 +90,9 @@ async def test_a_prebuilt_client_keeps_its_mode_and_transport(askback: Rehearsal
     await client.close()
 
 
-@pytest.mark.parametrize("connectable", [desk, FastMCPTransport(desk), "script"])
+@pytest.mark.parametrize(
+    "connectable", [desk, FastMCPTransport(desk), pytest.param("script", marks=pytest.mark.processes)]
+)
 async def test_it_connects_to_whatever_the_stock_toolset_does(connectable: Any, tmp_path: Path) -> None:
     if connectable == "script":
         connectable = tmp_path / "server.py"
@@ -303,6 +305,7 @@ async def test_an_app_tool_stays_one(askback: Rehearsal) -> None:
     assert returned[0].metadata  # pyright: ignore
 
 
+@pytest.mark.processes
 async def test_toolsets_load_from_a_configuration(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("SERVE", "from tests.agency import desk; desk.run(show_banner=False)")
     config = tmp_path / "mcp.json"
