@@ -1,7 +1,7 @@
 """The command line: `askback graph`, `askback check` and `askback call`.
 
-Each command is a function in the module of the same name. Only what is asked for is imported, which takes longer than
-most commands do.
+Each command is a function in the module of the same name. Only the modules that a command needs are imported: imports
+take longer than most commands do.
 """
 
 import os

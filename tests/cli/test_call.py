@@ -149,7 +149,7 @@ def test_a_tool_without_properties_takes_nothing() -> None:
         (["nowhere.js", "plain"], "there is no file 'nowhere.js'"),
     ],
 )
-def test_what_is_wrong_is_said_with_what_is_there(cli: CommandLine, command: list[str], sentence: str) -> None:
+def test_a_mistake_is_answered_with_what_exists(cli: CommandLine, command: list[str], sentence: str) -> None:
     ran = cli("call", *command)
     assert ran.code == 2
     assert ran.out == ""
@@ -201,7 +201,7 @@ def test_a_file_is_imported_otherwise(cli: CommandLine, folder: Path) -> None:
     assert cli("call", "nowhere.py", "hello", "--run").err == "askback: there is no file 'nowhere.py'\n"
 
 
-def test_a_file_that_cannot_be_read_is_for_the_import_to_complain_of(cli: CommandLine, folder: Path) -> None:
+def test_a_file_that_cannot_be_parsed_is_a_sentence(cli: CommandLine, folder: Path) -> None:
     (folder / "unfinished.py").write_text("def f(:\n")
     assert "SyntaxError" in cli("call", "unfinished.py", "hello").err
 
@@ -311,7 +311,7 @@ def test_json_escapes_what_a_server_writes(cli: CommandLine, hostile: str) -> No
     assert json.loads(ran.out)["asked"][0]["message"].endswith(NASTY)
 
 
-def test_a_server_that_asks_for_ever_is_left(cli: CommandLine, hostile: str, folder: Path) -> None:
+def test_a_server_that_never_stops_asking_is_left(cli: CommandLine, hostile: str, folder: Path) -> None:
     ran = cli("call", hostile, "for_ever", "--legacy")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == "askback: the call of 'for_ever' was ended: it asked more than 100 questions\n"

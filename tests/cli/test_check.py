@@ -93,7 +93,7 @@ def test_a_clean_server_is_exit_code_0(cli: CommandLine) -> None:
     assert found(cli, "tests.cli.shop:mcp") == []
 
 
-def test_a_tool_that_is_refused_at_import_is_a_finding(cli: CommandLine, folder: Path) -> None:
+def test_a_tool_that_is_rejected_at_import_is_a_finding(cli: CommandLine, folder: Path) -> None:
     nested = "class Nested(BaseModel):\n    inner: Yes\ndef ask() -> Elicit[Nested]: ...\n"
     tool = "@mcp.tool\ndef odd(it: Annotated[Any, Resolve(ask)]) -> str: ...\n"
     (folder / "refusing.py").write_text(HEAD + nested + tool)
@@ -106,7 +106,7 @@ def test_a_tool_that_is_refused_at_import_is_a_finding(cli: CommandLine, folder:
     assert count == "1 finding; the server could not be loaded."
 
 
-def test_a_tool_that_is_refused_when_it_is_listed_is_a_finding(cli: CommandLine, folder: Path) -> None:
+def test_a_tool_that_is_rejected_when_it_is_listed_is_a_finding(cli: CommandLine, folder: Path) -> None:
     server = """
 import fastmcp
 inside = fastmcp.FastMCP("Inside")
@@ -122,7 +122,7 @@ mcp.add_provider(provider)
     assert (finding["code"], finding["tools"]) == ("invalid-signature", ["odd"])
 
 
-def test_a_refusal_without_a_tool_or_resolver_is_a_finding_too(cli: CommandLine, folder: Path) -> None:
+def test_a_rejection_without_a_tool_or_resolver_is_a_finding_too(cli: CommandLine, folder: Path) -> None:
     (folder / "prompts.py").write_text(
         HEAD + "def ask() -> int: ...\n@mcp.prompt\ndef odd(it: Annotated[int, Resolve(ask)]) -> str: ...\n"
     )

@@ -1,4 +1,4 @@
-"""How a server is named, and what is said of names that do not work."""
+"""How a server is named, and the errors for names that do not work."""
 
 from pathlib import Path
 
@@ -65,7 +65,7 @@ def test_what_a_module_prints_stays_out_of_the_output(cli: CommandLine, folder: 
     assert "hello there" in ran.err
 
 
-def test_wrong_names_are_told_what_there_is(cli: CommandLine, folder: Path) -> None:
+def test_a_wrong_name_is_answered_with_the_right_ones(cli: CommandLine, folder: Path) -> None:
     (folder / "shops.py").write_text(SERVER.format(name="bookshop") + "STOCK = {}\ndef order(title): ...\n")
     said = {
         "shops:bookshp": "'shops' has no 'bookshp'; did you mean bookshop?",
@@ -112,7 +112,7 @@ def test_a_module_that_fails_shows_its_own_error_and_line(cli: CommandLine, fold
 
 
 @pytest.mark.parametrize("named", ["serving.py", "serving.py:mcp", "serving:mcp"])
-def test_what_would_serve_as_soon_as_it_is_imported_is_not(cli: CommandLine, folder: Path, named: str) -> None:
+def test_a_module_that_would_serve_when_it_is_imported_is_rejected(cli: CommandLine, folder: Path, named: str) -> None:
     (folder / "serving.py").write_text("import fastmcp\nmcp = fastmcp.FastMCP('serving')\nmcp.run()\n")
     ran = cli("check", named)
     assert ran.code == 2
@@ -126,7 +126,7 @@ def test_a_factory_that_fails_shows_its_own_error(cli: CommandLine, folder: Path
     assert ran.err.endswith("factories.py, line 2)\n")
 
 
-def test_an_sdk_server_is_refused_with_the_reason(cli: CommandLine, folder: Path) -> None:
+def test_an_sdk_server_is_rejected_with_the_reason(cli: CommandLine, folder: Path) -> None:
     (folder / "sdk.py").write_text("from mcp.server.mcpserver import MCPServer\nmcp = MCPServer('sdk')\n")
     assert "gives no access to the functions of its tools" in cli("graph", "sdk:mcp").err
 

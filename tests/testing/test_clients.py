@@ -56,7 +56,7 @@ async def test_a_test_of_a_server_takes_four_lines(askback: Rehearsal) -> None:
 
 
 @pytest.mark.askback(over=["memory", "http", "stdio"])
-async def test_every_connection_is_a_word(askback: Rehearsal) -> None:
+async def test_a_server_is_reached_over_every_connection(askback: Rehearsal) -> None:
     call = await askback.call(mcp, "wrap", WRAP, ANSWERS)
     assert call.result == WRAPPED
     assert len(call.exchanges) == 3
@@ -154,7 +154,7 @@ async def test_a_background_task_is_answered_too(askback: Rehearsal) -> None:
         await askback.call(server, "go")
 
 
-async def test_what_was_asked_can_be_asked_for(askback: Rehearsal) -> None:
+async def test_a_client_knows_what_was_asked(askback: Rehearsal) -> None:
     async with askback.connect(mcp, ANSWERS) as client:
         await client.call_tool("wrap", WRAP)
         await client.call_tool("refund", {"order": "ORD-2"})
@@ -259,7 +259,7 @@ async def test_an_answer_that_was_never_used_fails(askback: Rehearsal) -> None:
         await askback.call(mcp, "refund", WRAP, [{"full": True}, 2, 3])
 
 
-async def test_a_server_that_never_asks_is_told_apart(askback: Rehearsal) -> None:
+async def test_a_server_that_never_asks_is_reported_as_such(askback: Rehearsal) -> None:
     with pytest.raises(ConversationError, match="Nothing was asked, but the script has .* 'Refund'"):
         await askback.call(mcp, "plain", WRAP, {"Refund": {"full": True}})
     with pytest.raises(ConversationError, match="never used: Accept"):
@@ -350,7 +350,7 @@ async def test_a_tool_that_asks_by_hand_may_ask_different_questions_under_one_ke
     assert (call.result, call.messages) == ("done", ["0?", "1?"])
 
 
-async def test_two_questions_in_the_same_words_are_one_too_many(askback: Rehearsal) -> None:
+async def test_two_questions_with_the_same_wording_are_one_too_many(askback: Rehearsal) -> None:
     server = FastMCP("twins")
 
     def asks() -> Any:
@@ -434,7 +434,7 @@ async def test_rounds_are_counted_without_a_state_too(askback: Rehearsal) -> Non
 
 
 @pytest.mark.askback("2026-07-28")
-async def test_an_address_is_accepted_without_content(askback: Rehearsal) -> None:
+async def test_a_url_question_is_accepted_without_content(askback: Rehearsal) -> None:
     server = fastmcp.FastMCP("visits")
 
     @server.tool
@@ -447,7 +447,7 @@ async def test_an_address_is_accepted_without_content(askback: Rehearsal) -> Non
         await askback.call(server, "visit", {}, [{"ok": True}])
 
 
-def test_a_script_of_another_kind_is_refused() -> None:
+def test_an_invalid_script_is_rejected() -> None:
     with pytest.raises(TypeError, match="a mapping of patterns or models, a list in order, a policy.*not 'yes'"):
         ScriptedClient(mcp, "yes")  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="not <class '.*Decline'>"):
@@ -458,7 +458,7 @@ def test_a_script_of_another_kind_is_refused() -> None:
         ScriptedClient(mcp, {"Refund (": {}})
 
 
-def test_a_server_that_cannot_be_reached_that_way_is_refused() -> None:
+def test_a_server_that_cannot_be_reached_over_a_connection_is_rejected() -> None:
     with pytest.raises(ValueError, match="'local' must be a global of a module"):
         Rehearsal(over="stdio").connect(FastMCP("local"))
     with pytest.raises(

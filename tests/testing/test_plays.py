@@ -62,7 +62,7 @@ async def test_a_deferred_question_is_pending_and_resumed(askback: Rehearsal) ->
     assert run.output == "wrapped ORD-1 in red, with a red note"
 
 
-async def test_what_cannot_be_resumed_with_says_why(askback: Rehearsal) -> None:
+async def test_a_script_that_does_not_answer_what_is_pending_says_why(askback: Rehearsal) -> None:
     run = await askback.play(agent, REFUND, mcp, deps=False)
     with pytest.raises(ConversationError, match="asked 'Refund all of ORD-1\\?'. The script has no answer for it"):
         await run.resume({"gift": {}})
@@ -139,7 +139,7 @@ async def test_a_question_that_changes_between_rounds_is_found_whichever_policy_
         await askback.play(agent, REFUND, shop(scope=ask), Accept({"full": True}), deps=True)
 
 
-async def test_the_agent_is_as_it_was_afterwards(askback: Rehearsal) -> None:
+async def test_a_play_leaves_the_agent_unchanged(askback: Rehearsal) -> None:
     before = toolset.client
     await askback.play(agent, REFUND, mcp, deps=True)
     assert toolset.client is before
@@ -250,7 +250,7 @@ async def test_a_recording_does_not_depend_on_who_answers_first(askback: Rehears
     assert run.output == " | ".join(f"wrapped {order} in red, with a red note" for order in ("ORD-1", "ORD-2"))
 
 
-async def test_a_run_that_stopped_is_replayed_to_its_end(askback: Rehearsal) -> None:
+async def test_a_suspended_run_is_replayed_to_its_end(askback: Rehearsal) -> None:
     conversation = Conversation()
     recorder = ResolverToolset(mcp, id="shop", policies=[Defer()], restartable=True, on_answer=conversation)
     recorded = Agent(REFUND, toolsets=[recorder], output_type=[str, DeferredToolRequests])
@@ -274,7 +274,7 @@ async def test_a_scripted_model_answers_a_server_with_what_it_says(askback: Rehe
         await askback.play(asking, calls("judge", order="ORD-1"), mcp)
 
 
-async def test_a_script_goes_on_where_it_answered_before(askback: Rehearsal) -> None:
+async def test_a_resumed_run_keeps_its_script(askback: Rehearsal) -> None:
     def hesitant(ctx: Any, question: Question) -> Accept | Defer:
         return Defer() if question.asks(Scope) else Accept({"paper": "red"})
 
@@ -289,7 +289,7 @@ async def test_a_script_goes_on_where_it_answered_before(askback: Rehearsal) -> 
         await run.resume([])
 
 
-async def test_options_are_those_of_before_when_a_run_goes_on(askback: Rehearsal) -> None:
+async def test_a_resumed_run_keeps_its_options(askback: Rehearsal) -> None:
     seen: list[str] = []
 
     def note(ctx: RunContext[str], question: Question) -> Accept | Defer:
@@ -304,13 +304,13 @@ async def test_options_are_those_of_before_when_a_run_goes_on(askback: Rehearsal
     assert set(seen) == {"me"}
 
 
-async def test_a_deferral_is_replayed_as_one(askback: Rehearsal) -> None:
+async def test_a_deferral_is_replayed(askback: Rehearsal) -> None:
     stopped = await askback.play(agent, REFUND, mcp, deps=False)
     run = await askback.play(agent, REFUND, mcp, stopped.conversation, deps=True)
     assert len(run.pending) == 1
 
 
-async def test_a_scripted_model_settles_no_form(askback: Rehearsal) -> None:
+async def test_a_scripted_model_does_not_fill_in_forms(askback: Rehearsal) -> None:
     policies = [when(Accept({"full": True}), schema=Scope), FromModel()]
     asking = Agent("test", toolsets=[ResolverToolset(NOWHERE, id="shop", policies=policies)])
     run = await askback.play(asking, calls("wrap", order="ORD-1"), mcp)

@@ -92,7 +92,7 @@ def test_a_marker_picks_the_generation_and_the_connections(pytester: pytest.Pyte
 @pytest.mark.parametrize(
     "marker", ["'2024-11-05'", "over='pigeon'", "generation='2026-07-28'", "over=[]", "over=None", "['2026-07-28']"]
 )
-def test_a_marker_that_says_nothing_known_is_an_error(pytester: pytest.Pytester, marker: str) -> None:
+def test_an_invalid_marker_is_an_error(pytester: pytest.Pytester, marker: str) -> None:
     result = suite(pytester, f"\n@pytest.mark.askback({marker})\ndef test_one(askback): pass\n")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
@@ -146,7 +146,7 @@ def test_a_test_that_another_plugin_is_to_run_is_left_to_it(pytester: pytest.Pyt
     assert result.stdout.str().count("by another") == 2
 
 
-def test_it_can_be_asked_for_in_the_test_and_beside_defaults(pytester: pytest.Pytester) -> None:
+def test_it_can_be_requested_inside_the_test_and_beside_defaults(pytester: pytest.Pytester) -> None:
     result = suite(
         pytester,
         """

@@ -1,4 +1,4 @@
-"""Conversations that were kept, and are had again."""
+"""Recorded conversations, replayed."""
 
 import io
 import os
@@ -28,7 +28,7 @@ async def recording(askback: Rehearsal, path: Path) -> Path:
     return path
 
 
-async def test_a_conversation_is_had_again_from_its_file(askback: Rehearsal, tmp_path: Path) -> None:
+async def test_a_conversation_is_replayed_from_its_file(askback: Rehearsal, tmp_path: Path) -> None:
     path = await recording(askback, tmp_path / "wrap.json")
     again = await askback.replay(mcp, path)
     assert [call.result for call in again.calls] == ["wrapped ORD-1 in red, with a blue note", "plain ORD-1"]
@@ -36,7 +36,7 @@ async def test_a_conversation_is_had_again_from_its_file(askback: Rehearsal, tmp
     assert again.exchanges[0].answered_by == "the recording"
 
 
-async def test_what_a_person_said_at_the_terminal_is_had_again(askback: Rehearsal) -> None:
+async def test_what_a_person_typed_at_the_terminal_is_replayed(askback: Rehearsal) -> None:
     master, slave = pty.openpty()
     os.write(master, b"a\nyes\n")
     with os.fdopen(slave) as terminal, anyio.fail_after(20):
@@ -48,13 +48,13 @@ async def test_what_a_person_said_at_the_terminal_is_had_again(askback: Rehearsa
     assert again.calls[0].result == "refunded ORD-1, full=True"
 
 
-async def test_it_holds_on_the_other_generation_in_whichever_order(askback: Rehearsal, tmp_path: Path) -> None:
+async def test_a_recording_replays_on_the_other_generation_in_any_order(askback: Rehearsal, tmp_path: Path) -> None:
     other = Rehearsal("2025-11-25" if askback.generation == "2026-07-28" else "2026-07-28")
     again = await other.replay(mcp, await recording(askback, tmp_path / "wrap.json"))
     assert again.calls[0].result == "wrapped ORD-1 in red, with a blue note"
 
 
-async def test_every_kind_of_answer_is_kept(askback: Rehearsal) -> None:
+async def test_every_kind_of_answer_is_recorded(askback: Rehearsal) -> None:
     async with askback.connect(
         mcp, {Sample: "Quite.", ListRoots: ["/srv"], "ORD-1": Decline(), "ORD-2": Cancel()}
     ) as client:
@@ -103,7 +103,7 @@ async def silent() -> Paper:
     ],
     ids=["reworded", "another form"],
 )
-async def test_what_changed_is_shown(askback: Rehearsal, tmp_path: Path, server: Any, differences: list[str]) -> None:
+async def test_a_changed_question_is_shown_as_a_difference(askback: Rehearsal, tmp_path: Path, server: Any, differences: list[str]) -> None:
     path = await recording(askback, tmp_path / "wrap.json")
     with pytest.raises(ConversationError, match="not what was asked when the conversation was recorded") as failure:
         await askback.replay(server, path)
@@ -134,7 +134,7 @@ async def test_a_question_more_and_a_question_less_are_shown(askback: Rehearsal,
         await askback.replay(mcp, short)
 
 
-def test_a_file_that_holds_none_is_named(tmp_path: Path) -> None:
+def test_a_file_without_a_conversation_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"version": 2}')
     with pytest.raises(ValueError, match=r"x\.json holds no conversation: (?s:.*)version"):
@@ -182,7 +182,7 @@ async def test_the_same_call_made_twice_is_told_apart(askback: Rehearsal) -> Non
         await askback.replay(server, client.conversation)
 
 
-async def test_answers_to_two_resolvers_that_ask_in_the_same_words_are_not_swapped(askback: Rehearsal) -> None:
+async def test_answers_to_two_resolvers_with_the_same_wording_are_not_swapped(askback: Rehearsal) -> None:
     server = FastMCP("twins")
 
     async def ask_first() -> Elicit[Scope]:
@@ -213,7 +213,7 @@ async def test_what_was_asked_outside_a_call_cannot_be_replayed(askback: Rehears
         await askback.replay(mcp, client.conversation)
 
 
-async def test_a_recording_without_calls_is_no_test(askback: Rehearsal) -> None:
+async def test_a_recording_without_calls_is_rejected(askback: Rehearsal) -> None:
     with pytest.raises(ValueError, match="has no calls to replay"):
         await askback.replay(mcp, Conversation())
 
