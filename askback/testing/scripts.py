@@ -28,11 +28,9 @@ RESULTS = (ElicitResult, CreateMessageResult, CreateMessageResultWithTools, List
 """Whole results of the protocol, which a script may send as they are."""
 
 QuestionPattern: TypeAlias = str | re.Pattern[str] | type
-ScriptLike: TypeAlias = (
-    "Mapping[Any, Any] | list[Any] | tuple[Any, ...] | Conversation | Callable[..., Any] | Script | None"
-)
+ScriptLike: TypeAlias = Mapping[Any, Any] | list[Any] | tuple[Any, ...] | Conversation | Callable[..., Any] | None
 """What a test may give for a script: `{pattern, model, Elicit, Sample or ListRoots: answer}`, `[answer, ...]`, a
-policy, a conversation to replay, or a `Script`."""
+policy, or a conversation to replay."""
 
 
 class NotScriptedError(Exception):
@@ -65,8 +63,6 @@ def script_of(answers: ScriptLike) -> Script:
     Raises:
         TypeError: If it cannot be used as a script.
     """
-    if isinstance(answers, Script):
-        return answers
     if isinstance(answers, Conversation):
         return _Replay(answers)
     if callable(answers) and not isinstance(answers, type):

@@ -47,7 +47,8 @@ def formatted_message(title: str) -> Elicit[Words]:
 
 
 def harmless_message(title: str) -> Elicit[Words]:
-    shown = {"password": title}
+    shown: dict[str, str] = {}
+    shown["password"] = title
     return Elicit(message=f"Delete {shown['password']}?", schema=Words)
 
 

@@ -103,7 +103,9 @@ async def silent() -> Paper:
     ],
     ids=["reworded", "another form"],
 )
-async def test_a_changed_question_is_shown_as_a_difference(askback: Rehearsal, tmp_path: Path, server: Any, differences: list[str]) -> None:
+async def test_a_changed_question_is_shown_as_a_difference(
+    askback: Rehearsal, tmp_path: Path, server: Any, differences: list[str]
+) -> None:
     path = await recording(askback, tmp_path / "wrap.json")
     with pytest.raises(ConversationError, match="not what was asked when the conversation was recorded") as failure:
         await askback.replay(server, path)
