@@ -1,7 +1,7 @@
-"""What answering costs an agent, side by side with the stock `MCPToolset`.
+"""The cost of answering for an agent, compared with the stock `MCPToolset`.
 
 Every figure is the median of interleaved tool calls of a run over an in-process connection. `python -m
-benchmarks.toolset` prints a table and fails where a ratio is over its limit.
+benchmarks.toolset` prints a table and fails if a ratio exceeds its limit.
 """
 
 import asyncio
@@ -20,17 +20,17 @@ from benchmarks.side_by_side import Call, Row, measure, repeats, report
 
 
 def agree(ctx: RunContext[Any], question: Question) -> Accept:
-    """A policy."""
+    """Agree, as a policy."""
     return Accept({"confirm": True})
 
 
 async def agree_by_hand(message: str, response_type: Any, params: Any, context: Any) -> dict[str, bool]:
-    """The same, as a handler."""
+    """Agree, as a handler."""
     return {"confirm": True}
 
 
 async def calling(toolset: MCPToolset[Any], name: str) -> Call:
-    """A call of a tool, as a run makes it."""
+    """A tool call, made the way a run makes it."""
     ctx = RunContext[Any](deps=None, model=TestModel(), usage=RunUsage(), run_id="run", tool_name=name)
     tool = (await toolset.get_tools(ctx))[name]
     return lambda: toolset.call_tool(name, {"title": "Dune"}, ctx, tool)

@@ -1,6 +1,6 @@
-"""What runs that wait for people cost: here and at the server, while they wait, and to store and read.
+"""The cost of suspended runs: while they wait, here and at the server, and to store and load them.
 
-`python -m benchmarks.waiting 10000` stops that many runs, and fails where something is held or a limit is passed.
+`python -m benchmarks.waiting 10000` suspends that many runs, and fails if anything is held or a limit is exceeded.
 """
 
 import asyncio
@@ -37,32 +37,32 @@ def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
 
 
 def store(messages: list[ModelMessage], requests: DeferredToolRequests) -> bytes:
-    """A waiting run, as a document."""
+    """A suspended run, as a document."""
     return ModelMessagesTypeAdapter.dump_json(messages) + b"\n" + REQUESTS.dump_json(requests)
 
 
 def read(document: bytes) -> tuple[list[ModelMessage], DeferredToolRequests]:
-    """A waiting run, from its document."""
+    """A suspended run, read from its document."""
     messages, requests = document.split(b"\n")
     return ModelMessagesTypeAdapter.validate_json(messages), REQUESTS.validate_json(requests)
 
 
 def overhead(requests: DeferredToolRequests) -> int:
-    """How many bytes are stored beyond the messages, questions, answers and the server's own state."""
+    """How many bytes are stored besides the messages, questions, answers and the server's own state."""
     (metadata,) = requests.metadata.values()
     kept: dict[str, Any] = metadata["askback"]
     given = sum(len(json.dumps(kept[name])) for name in ("questions", "given", "state"))
     return len(json.dumps(metadata)) - given
 
 
-async def stop_many(count: int) -> dict[str, tuple[float, float]]:
-    """Stop `count` runs: each figure, and the most it may be."""
+async def suspend_many(count: int) -> dict[str, tuple[float, float]]:
+    """Suspend `count` runs, and return each figure with its limit."""
     toolset = ResolverToolset[object](mcp, id="shop", policies=[Defer()])
     agent = Agent(FunctionModel(model), toolsets=[toolset], output_type=[str, DeferredToolRequests])
     loaded: list[float] = []
     document = b""
 
-    async def stop(path: anyio.Path) -> float:
+    async def suspend(path: anyio.Path) -> float:
         result = await agent.run("please")
         assert isinstance(result.output, DeferredToolRequests)
         start = time.perf_counter()
@@ -73,13 +73,13 @@ async def stop_many(count: int) -> dict[str, tuple[float, float]]:
 
     with tempfile.TemporaryDirectory() as folder:
         tracemalloc.start()
-        # Until every cache of every library has its size.
+        # Let the caches of all libraries fill up first.
         for _ in range(300):
-            await stop(anyio.Path(folder, "0.json"))
+            await suspend(anyio.Path(folder, "0.json"))
         gc.collect()
         tasks = len(asyncio.all_tasks())
         held = tracemalloc.get_traced_memory()[0]
-        stored = [await stop(anyio.Path(folder, f"{number}.json")) for number in range(count)]
+        stored = [await suspend(anyio.Path(folder, f"{number}.json")) for number in range(count)]
         gc.collect()
         figures = sum(map(sys.getsizeof, (stored, *stored)))
         growth = (tracemalloc.get_traced_memory()[0] - held - figures) / count
@@ -102,14 +102,14 @@ async def stop_many(count: int) -> dict[str, tuple[float, float]]:
         "bytes of memory held, each": (growth, 100),
         "µs to store one": (statistics.median(stored) * 1e6, 1000),
         "µs to read one": (statistics.median(loaded) * 1e6, 1000),
-        "bytes beyond what it has to hold": (overhead(requests), 1024),
+        "bytes of overhead, each": (overhead(requests), 1024),
     }
 
 
 if __name__ == "__main__":
     count = repeats()
-    figures = asyncio.run(stop_many(count))
-    table = Table(f"{count} waiting runs", "measured", "at most")
+    figures = asyncio.run(suspend_many(count))
+    table = Table(f"{count} suspended runs", "measured", "limit")
     for what, (measured, limit) in figures.items():
         table.add_row(what, f"{measured:.0f}", f"{limit}")
     Console().print(table)

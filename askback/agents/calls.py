@@ -13,9 +13,9 @@ from opentelemetry import context as otel
 from opentelemetry.trace import Span
 
 from askback.agents.suspension import Given, Suspension
+from askback.exchange.answer import Action
 from askback.exchange.question import Question
 from askback.exchange.response import recorded, wire
-from askback.exchange.transcript import AnswerRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,9 @@ class Failure:
     """A tool call ends, and the run with it, because whoever was to answer failed."""
 
     error: BaseException
+
+
+ENDED = (Stop, Failure)
 
 
 class CallEndedError(Exception):
@@ -81,7 +84,7 @@ class RunCall(ABC):
         """Show the run's listeners that a question is asked."""
 
     @abstractmethod
-    async def answered(self, record: AnswerRecord) -> None:
+    async def answered(self, question: Question, action: Action, by: str) -> None:
         """Show the run's listeners that a question was answered."""
 
 

@@ -167,7 +167,7 @@ class _Dialogue:
         self._write(f"{line}\n")
 
     def _write(self, text: str) -> None:
-        # A terminal that cannot show a character shows a question mark: that is no reason to fail the run.
+        # A character that the terminal cannot show becomes a question mark, rather than failing the run.
         encoding = self._output.encoding or "utf-8"
         self._output.write(text.encode(encoding, "replace").decode(encoding))
         self._output.flush()
@@ -306,7 +306,7 @@ def _split(text: str) -> list[str]:
 
 
 def _chosen(text: str, field: Field) -> Any:
-    """The choice that a number or a value stands for; the text itself where there are none."""
+    """The choice with this number or value; the text itself where there is no such choice."""
     for number, choice in enumerate(field.choices, 1):
         if text == str(choice.value) or (text == f"{number}" and _is_numbered(field)):
             return choice.value

@@ -132,6 +132,13 @@ class Decider:
         """Has a model of the framework's complete what a server samples."""
         self.handlers = handlers or Handlers()
         self._refusals = Refusals()
+        self._sources: tuple[Source, ...] = (
+            self._unusable,
+            self._refused_before,
+            self._policies,
+            self._sampling,
+            self._roots,
+        )
 
     async def decide(
         self, call: Call, question: Question, request: InputRequest, context: ClientRequestContext
@@ -142,7 +149,7 @@ class Decider:
             PolicyError: If a policy did something that policies may not do.
             Exception: Anything else that ends the run.
         """
-        for source in (self._unusable, self._refused_before, self._policies, self._sampling, self._roots):
+        for source in self._sources:
             decision = await source(call, question)
             if decision is not None:
                 return decision

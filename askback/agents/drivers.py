@@ -6,13 +6,12 @@ framework expects.
 """
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
 import anyio
-from mcp.client.session import ClientRequestContext
+from mcp.client.session import ClientRequestContext, ClientSession
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_REQUEST,
@@ -29,7 +28,7 @@ from opentelemetry import context as otel
 from typing_extensions import override
 
 from askback.agents.answering import CANNOT_SUSPEND, Answering
-from askback.agents.calls import Call, Failure, Stop, current_call
+from askback.agents.calls import ENDED, Call, Failure, Stop, current_call
 from askback.agents.decide import Decision, Refusal
 from askback.agents.errors import AnsweringError
 from askback.agents.observe import span_of
@@ -54,7 +53,7 @@ Outcome = CallToolResult | Result | Refusal | Stop | Failure
 class Driver(Protocol):
     """Answers what one connection's server asks."""
 
-    async def call_tool(self, call: Call, send: Send, context: ClientRequestContext) -> Outcome:
+    async def call_tool(self, call: Call, send: Send) -> Outcome:
         """Call a tool, and answer what the call makes the server ask."""
         ...
 
@@ -67,10 +66,10 @@ class Driver(Protocol):
         ...
 
 
-def driver_for(protocol_version: str | None, answering: Answering, *, tells_calls_apart: bool) -> Driver:
-    """The driver of a connection with this protocol version; without one yet, the connection is of the older kind."""
-    if protocol_version in MODERN_PROTOCOL_VERSIONS:
-        return Rounds(answering)
+def driver_for(session: ClientSession, answering: Answering, *, tells_calls_apart: bool) -> Driver:
+    """The driver for the protocol version of a session. The handshake that agrees on one is of the older kind."""
+    if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return Rounds(session, answering)
     return Requests(answering, tells_calls_apart=tells_calls_apart)
 
 
@@ -86,17 +85,18 @@ class _Position:
 class Rounds(Driver):
     """2026-07-28 and later: questions come as the result of a call, which is made again with the answers."""
 
-    def __init__(self, answering: Answering) -> None:
+    def __init__(self, session: ClientSession, answering: Answering) -> None:
+        self._session = session
         self._answering = answering
 
     @override
-    async def call_tool(self, call: Call, send: Send, context: ClientRequestContext) -> Outcome:
-        resumed = await self._answering.resumption(call) if call.run is not None else None
-        if isinstance(resumed, Stop | Failure):
+    async def call_tool(self, call: Call, send: Send) -> Outcome:
+        resumed = await self._answering.resumption(call)
+        if isinstance(resumed, ENDED):
             return resumed
         at = self._start(call, resumed)
         restarts = 0
-        with _Under(call):
+        with _UnderWay(call, []):
             while True:
                 try:
                     result = await send(at.responses, at.state)
@@ -108,14 +108,14 @@ class Rounds(Driver):
                     continue
                 if not isinstance(result, InputRequiredResult):
                     return result
-                following = await self._round(call, result, at.round + 1, context)
+                following = await self._round(call, result, at.round + 1)
                 if not isinstance(following, _Position):
                     return following
                 at = following
 
     @override
     async def make(self, call: Call, request: Callable[[], Awaitable[ResultT]]) -> ResultT:
-        with _Under(call):
+        with _UnderWay(call, []):
             return await request()
 
     @override
@@ -146,9 +146,7 @@ class Rounds(Driver):
         call.start_over(call.all_given())
         return _Position()
 
-    async def _round(
-        self, call: Call, asked: InputRequiredResult, number: int, context: ClientRequestContext
-    ) -> _Position | Refusal | Stop | Failure:
+    async def _round(self, call: Call, asked: InputRequiredResult, number: int) -> _Position | Refusal | Stop | Failure:
         """Answer the questions of a round, at the same time."""
         requests = asked.input_requests or {}
         if number > self._answering.max_rounds:
@@ -161,6 +159,7 @@ class Rounds(Driver):
             await anyio.sleep(STATE_ONLY_DELAY * number)
             return _Position(None, asked.request_state, number)
         questions = {key: self._answering.question(call, each, key, number) for key, each in requests.items()}
+        context = ClientRequestContext(session=self._session, request_id=call.tool, meta=None)
         outcomes: dict[str, Decision | Failure] = {}
 
         async def answer(key: str, request: InputRequest) -> None:
@@ -208,39 +207,36 @@ class Requests(Driver):
         self._one_at_a_time = anyio.Lock()
 
     @override
-    async def call_tool(self, call: Call, send: Send, context: ClientRequestContext) -> Outcome:
-        resumed = await self._answering.resumption(call) if call.run is not None else None
-        if isinstance(resumed, Stop | Failure):
+    async def call_tool(self, call: Call, send: Send) -> Outcome:
+        resumed = await self._answering.resumption(call)
+        if isinstance(resumed, ENDED):
             return resumed
         if resumed is not None:
             call.start_over(resumed.all_given())
-        async with self._waiting(call):
+
+        async def send_until_ended() -> Outcome:
             with anyio.CancelScope() as call.scope:
                 return await send(None, None)
-        assert call.ended is not None
-        return call.ended
+            assert call.ended is not None
+            return call.ended
+
+        return await self.make(call, send_until_ended)
 
     @override
     async def make(self, call: Call, request: Callable[[], Awaitable[ResultT]]) -> ResultT:
-        async with self._waiting(call):
-            return await request()
-
-    @asynccontextmanager
-    async def _waiting(self, call: Call) -> AsyncGenerator[None]:
-        """While it is entered, the server may send requests of its own because of a call."""
-        with _Under(call):
-            if not self._tells_calls_apart and any(outer in self._under_way for outer in call.outwards()):
-                raise AnsweringError(
-                    "This connection carries one call at a time, and whoever answers a question of that call cannot "
-                    "make another on it: use a second toolset"
-                )
-            async with nullcontext() if self._tells_calls_apart else self._one_at_a_time:
-                call.trace = otel.get_current()
-                self._under_way.append(call)
-                try:
-                    yield
-                finally:
-                    self._under_way.remove(call)
+        under_way = _UnderWay(call, self._under_way)
+        call.trace = otel.get_current()
+        if self._tells_calls_apart:
+            with under_way:
+                return await request()
+        if any(outer in self._under_way for outer in call.outwards()):
+            raise AnsweringError(
+                "This connection carries one call at a time, and whoever answers a question of that call cannot make "
+                "another on it: use a second toolset"
+            )
+        async with self._one_at_a_time:
+            with under_way:
+                return await request()
 
     @override
     async def answer(self, request: InputRequest, context: ClientRequestContext) -> InputResponse | ErrorData:
@@ -279,23 +275,26 @@ class Requests(Driver):
         return call if call is not None and call in self._under_way else None
 
 
-class _Under:
-    """While it is entered, questions that arrive belong to a call."""
+class _UnderWay:
+    """While it is entered, a call is under way, and questions that arrive in its context belong to it."""
 
-    __slots__ = ("_call", "_token")
+    __slots__ = ("_call", "_others", "_token")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, others: list[Call]) -> None:
         self._call = call
+        self._others = others
+        call.outer = current_call.get()
 
     def __enter__(self) -> None:
         call = self._call
-        call.outer = current_call.get()
+        self._others.append(call)
         self._token = current_call.set(call)
         if call.run is not None:
             call.run.last = call
 
     def __exit__(self, *_: object) -> None:
         current_call.reset(self._token)
+        self._others.remove(self._call)
 
 
 def _sent(outcome: Decision | Failure) -> InputResponse | ErrorData:

@@ -53,17 +53,17 @@ class Observer:
         """Show a decision to the run's listeners and to the application."""
         if call.run is None:
             return
-        record = AnswerRecord(
-            question=question,
-            action=decision.action,
-            policy=decision.by,
-            content=decision.content,
-            seconds=seconds,
-            run_id=call.run.run_id,
-            tool_call_id=call.run.tool_call_id,
-        )
-        await call.run.answered(record)
+        await call.run.answered(question, decision.action, decision.by)
         if self.on_answer is not None:
+            record = AnswerRecord(
+                question=question,
+                action=decision.action,
+                policy=decision.by,
+                content=decision.content,
+                seconds=seconds,
+                run_id=call.run.run_id,
+                tool_call_id=call.run.tool_call_id,
+            )
             seen = self.on_answer(record)
             if isawaitable(seen):
                 await seen

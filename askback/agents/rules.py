@@ -1,4 +1,4 @@
-"""Policies as data: a TOML file of rules."""
+"""Policies as data: rules in a TOML file."""
 
 import re
 import tomllib
@@ -30,7 +30,7 @@ def rules_from(path: str | Path) -> "Rules":
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If it is not TOML, or a rule is not one; the message names the rule and its key.
+        ValueError: If it is not TOML, or a rule is not valid; the message names the rule and its key.
     """
     path = Path(path)
     try:
@@ -44,7 +44,7 @@ def rules_from(path: str | Path) -> "Rules":
 
 
 class Rules:
-    """The rules of a file, asked in their order."""
+    """The rules of a file, tried in order."""
 
     def __init__(self, rules: Sequence[when]) -> None:
         self._rules = rules
@@ -83,11 +83,11 @@ class _Rule(BaseModel):
     @classmethod
     def _goes_with_the_rest(cls, value: Any, info: ValidationInfo) -> Any:
         if info.data.get("kind", "elicitation") != "elicitation":
-            raise ValueError("only questions to people have one")
+            raise ValueError("only elicitations have one")
         if info.field_name == "content" and info.data.get("answer", "accept") != "accept":
             raise ValueError(f"goes with answer = 'accept', not with {info.data['answer']!r}")
         if info.field_name == "content" and info.data.get("mode") == "url":
-            raise ValueError("an address is accepted without content")
+            raise ValueError("a URL question is accepted without content")
         return value
 
     @field_validator("kind")

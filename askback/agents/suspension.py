@@ -124,7 +124,7 @@ class Suspension(Document):
 
     @classmethod
     def from_metadata(cls, metadata: object) -> "Suspension | None":
-        """The document that was stored with a run; None where there is none of ours.
+        """The document that was stored with a run; None where askback stored nothing.
 
         Raises:
             AnsweringError: If it was stored by a release with another format, or is damaged.

@@ -1,4 +1,4 @@
-"""What can be said to a question. Each answer is also the policy that gives it to everybody."""
+"""The answers to a question. Each is also a policy that gives itself to every elicitation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ Action = Literal["accept", "decline", "cancel", "defer"]
 
 
 class _AlwaysGiven:
-    """An answer as a policy: given to every elicitation, and no opinion on sampling and roots."""
+    """An answer as a policy: given to every elicitation, with no opinion on sampling and roots."""
 
     action: ClassVar[Action]
 
@@ -20,11 +20,11 @@ class _AlwaysGiven:
 
 @dataclass(frozen=True)
 class Accept(_AlwaysGiven):
-    """Yes, with what was asked for.
+    """Yes, with the content that was asked for.
 
-    For a form, `content` is a mapping, a pydantic model or a dataclass, checked against the form before it leaves; an
-    address takes none. For sampling it is the text, or the whole result; for roots the directories, or the whole
-    result.
+    For a form, `content` is a mapping, a pydantic model or a dataclass, checked against the form before it is sent. A
+    URL question takes no content. For sampling it is the text or the whole result; for roots, the directories or the
+    whole result.
     """
 
     action = "accept"
@@ -33,7 +33,7 @@ class Accept(_AlwaysGiven):
 
 @dataclass(frozen=True)
 class Decline(_AlwaysGiven):
-    """No. Sampling and roots have no way to say it: the tool call fails."""
+    """No. Sampling and roots requests cannot be declined in the protocol: the tool call fails."""
 
     action = "decline"
 
@@ -47,7 +47,7 @@ class Cancel(_AlwaysGiven):
 
 @dataclass(frozen=True)
 class Defer(_AlwaysGiven):
-    """Somebody else is to answer, later: the run stops, and goes on when they have."""
+    """Somebody else will answer later: the run is suspended, and resumes when they have."""
 
     action = "defer"
 

@@ -1,4 +1,4 @@
-"""What can be put away, and handed to other processes and to people's browsers: as JSON."""
+"""Dataclasses that can be stored as JSON, and sent to other processes and to browsers."""
 
 import functools
 from typing import Any, Self
@@ -7,23 +7,23 @@ from pydantic import TypeAdapter
 
 
 class Document:
-    """A dataclass that goes to JSON and comes back from it."""
+    """A dataclass that can be written as JSON and read back."""
 
     @classmethod
     def adapter(cls) -> TypeAdapter[Self]:
-        """How it goes there and back."""
+        """The type adapter that reads and writes it."""
         return _adapter(cls)
 
     def to_json(self) -> str:
-        """It as JSON."""
+        """The document as JSON."""
         return self.adapter().dump_json(self, by_alias=True, exclude_none=True).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """What `to_json` made the JSON of.
+        """Read JSON that `to_json` has written.
 
         Raises:
-            pydantic.ValidationError: If it is not one.
+            pydantic.ValidationError: If it is not such a document.
         """
         return cls.adapter().validate_json(text)
 

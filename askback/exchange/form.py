@@ -218,7 +218,7 @@ class Form:
             "required": sorted(_sequence(schema.get("required")), key=str),
         }
 
-    @cached_property
+    @property
     def problem(self) -> str | None:
         """Why the form cannot be shown to anyone, as the end of a sentence; None where it can.
 
@@ -240,9 +240,10 @@ class Form:
         Raises:
             ContentError: If it does not fit the form.
         """
-        defaults = {name: field.default for name, field in self.fields.items() if field.default is not None}
-        filled = defaults | _plain(content)
-        _check(filled, _mapping(self.schema))
+        schema = _mapping(self.schema)
+        defaults = {name: _mapping(field).get("default") for name, field in _mapping(schema.get("properties")).items()}
+        filled = {name: default for name, default in defaults.items() if default is not None} | _plain(content)
+        _check(filled, schema)
         return filled
 
 
@@ -354,13 +355,11 @@ def _field_problem(field: object) -> str | None:
     return None
 
 
-def _parts(schema: dict[str, Any]) -> Iterator[object]:
-    """A field's schema and those inside it."""
-    items: object = schema.get("items", {})
-    for part in (schema, items):
-        yield part
-        if isinstance(part, dict):
-            yield from (*part.get("oneOf", ()), *part.get("anyOf", ()))  # pyright: ignore[reportUnknownMemberType]
+def _parts(schema: dict[str, Any]) -> list[object]:
+    """A field's schema, that of its items, and the alternatives of both."""
+    parts: list[object] = [schema, schema.get("items", {})]
+    alternatives = [_sequence(_mapping(part).get(key)) for part in parts for key in ("oneOf", "anyOf")]
+    return [*parts, *(each for group in alternatives for each in group)]
 
 
 def _check(value: object, schema: Mapping[str, Any], *path: str) -> None:

@@ -1,4 +1,4 @@
-"""The agent side's toolsets: MCP servers whose questions are answered."""
+"""The Pydantic AI plug: toolsets that answer the questions of their MCP servers."""
 
 from askback.toolsets.toolset import ResolverToolset, load_resolver_toolsets
 

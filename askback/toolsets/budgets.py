@@ -1,4 +1,4 @@
-"""Keeping to a run's limits when several questions are answered by models at the same time."""
+"""Keeps a run within its limits when models answer several questions at the same time."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -10,7 +10,7 @@ from pydantic_ai import RunContext, RunUsage
 
 
 class _Turn:
-    """The turn of one run: alive, and with it the usage it belongs to, only while somebody waits for it or has it."""
+    """A run's turn. It lives, and keeps the usage it belongs to alive, only while somebody has it or waits for it."""
 
     def __init__(self, usage: RunUsage) -> None:
         self.usage = usage
@@ -22,9 +22,9 @@ _turns: WeakValueDictionary[int, _Turn] = WeakValueDictionary()
 
 @asynccontextmanager
 async def model_turn(ctx: RunContext[Any]) -> AsyncGenerator[None]:
-    """One model request of a run at a time.
+    """Make the model requests of a run one at a time.
 
-    Limits are checked before a request and counted after it, so requests made side by side would pass the same check.
+    Limits are checked before a request and usage is counted after it, so concurrent requests would all pass the check.
     """
     turn = _turns.setdefault(id(ctx.usage), _Turn(ctx.usage))
     async with turn.lock:

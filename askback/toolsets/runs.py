@@ -12,16 +12,16 @@ from typing_extensions import override
 
 from askback.agents.calls import RunCall
 from askback.agents.suspension import Suspension
+from askback.exchange.answer import Action
 from askback.exchange.question import Question
-from askback.exchange.transcript import AnswerRecord
 from askback.toolsets.events import QuestionAnswered, QuestionAsked
 
 
 class PydanticRunCall(RunCall):
     """The plug: a tool call with the `RunContext` of its run.
 
-    Not every durable engine carries the whole context. Where the tracer is missing there are no spans, and where events
-    cannot be emitted there are none.
+    Not every durable engine carries the whole context: without a tracer there are no spans, and where events cannot be
+    emitted they are left out.
     """
 
     passing = (UsageLimitExceeded, RunCancelled, ApprovalRequired, CallDeferred)
@@ -74,8 +74,8 @@ class PydanticRunCall(RunCall):
         await self._emit(QuestionAsked(question=question))
 
     @override
-    async def answered(self, record: AnswerRecord) -> None:
-        await self._emit(QuestionAnswered(question=record.question, action=record.action, policy=record.policy))
+    async def answered(self, question: Question, action: Action, by: str) -> None:
+        await self._emit(QuestionAnswered(question=question, action=action, policy=by))
 
     async def _emit(self, event: CustomEvent) -> None:
         with suppress(UserError):

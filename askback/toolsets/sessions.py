@@ -27,7 +27,7 @@ from pydantic import ValidationError
 from typing_extensions import override
 
 from askback.agents.answering import Answering
-from askback.agents.calls import Call, CallEndedError, Failure, Stop, current_call, current_run_call, unwinding
+from askback.agents.calls import ENDED, Call, CallEndedError, current_call, current_run_call, unwinding
 from askback.agents.decide import Refusal
 from askback.agents.drivers import Driver, driver_for
 from askback.transports import SessionTransport
@@ -64,14 +64,14 @@ class AnsweringSession(ClientSession):
 
     def __init__(self, *args: Any, answering: Answering, tells_calls_apart: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._driver_for = partial(driver_for, answering=answering, tells_calls_apart=tells_calls_apart)
-        self._driver: Driver = self._driver_for(None)
+        self._choose_driver = partial(driver_for, self, answering, tells_calls_apart=tells_calls_apart)
+        self._driver: Driver = self._choose_driver()
 
     @override
     def adopt(self, result: InitializeResult | DiscoverResult) -> None:
         """Adopt the negotiated protocol version, and the driver that goes with it."""
         super().adopt(result)
-        self._driver = self._driver_for(self.protocol_version)
+        self._driver = self._choose_driver()
 
     @override
     async def call_tool(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -120,9 +120,8 @@ class AnsweringSession(ClientSession):
             # A hook that caught the end of its call must not go on in the run's name.
             raise CallEndedError("The tool call has ended")
         call = Call(name, arguments or {}, run)
-        context = ClientRequestContext(session=self, request_id=name, meta=None)
-        outcome = await self._driver.call_tool(call, send, context)
-        if isinstance(outcome, Stop | Failure):
+        outcome = await self._driver.call_tool(call, send)
+        if isinstance(outcome, ENDED):
             raise unwinding(run, outcome)
         if isinstance(outcome, Refusal):
             raise ToolError(outcome.sentence)

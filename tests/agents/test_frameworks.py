@@ -15,6 +15,7 @@ from askback.agents.answering import Answering
 from askback.agents.calls import CallEndedError, Failure, RunCall, Stop, current_run_call
 from askback.agents.decide import Decider, Handlers
 from askback.agents.observe import Observer
+from askback.exchange.answer import Action
 from askback.exchange.transcript import AnswerRecord
 from askback.testing import Rehearsal
 from askback.toolsets.sessions import AnsweringTransport
@@ -33,6 +34,7 @@ from askback.agents import (
 )
 from askback.agents.suspension import SuspendedQuestion, Suspension, digest_of
 from askback.agents import decide, drivers, observe
+from askback.exchange.answer import Action
 from askback.exchange.transcript import Conversation
 
 schema = {"type": "object", "properties": {"full": {"type": "boolean"}}}
@@ -100,8 +102,8 @@ class PlainRun(RunCall):
     async def asked(self, question: Question) -> None:
         self.seen.append(question.message)
 
-    async def answered(self, record: AnswerRecord) -> None:
-        self.seen.append(f"{record.action} by {record.policy}")
+    async def answered(self, question: Question, action: Action, by: str) -> None:
+        self.seen.append(f"{action} by {by}")
 
 
 def client_of(answering: Answering, mode: Any) -> fastmcp.Client[Any]:

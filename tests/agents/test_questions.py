@@ -213,11 +213,11 @@ def test_rules_come_from_a_file(tmp_path: Any) -> None:
         ("[[rule]]\nanswer = 'accept'\nkind = 'roots'", "rule 1, key 'kind': Value error, a roots request cannot be"),
         (
             "[[rule]]\nanswer = 'decline'\nkind = 'sampling'\nmode = 'form'",
-            "rule 1, key 'mode': Value error, only questions",
+            "rule 1, key 'mode': Value error, only elicitations",
         ),
         (
             "[[rule]]\nanswer = 'accept'\nmode = 'url'\ncontent = {}",
-            "rule 1, key 'content': Value error, an address is",
+            "rule 1, key 'content': Value error, a URL question is",
         ),
         ("[[rule]]\nanswer = 'decline'\nmessage = '('", "rule 1, key 'message': Value error, not a regular expression"),
         ("[[rules]]\nanswer = 'decline'", "key 'rule': Field required"),

@@ -268,6 +268,35 @@ async def test_an_answer_that_takes_too_long_is_cancelled(askback: Rehearsal) ->
     assert [(record.action, record.policy) for record in run.answers] == [("cancel", "(answer_timeout)")]
 
 
+async def test_a_question_that_timed_out_is_asked_again(askback: Rehearsal) -> None:
+    asked: list[str] = []
+
+    async def slow_at_first(ctx: RunContext[Any], question: Question) -> Accept:
+        asked.append(question.message)
+        if len(asked) == 1:
+            await anyio.sleep_forever()
+        return Accept({"full": True})
+
+    again = ScriptedModel([ToolCallPart("refund", {"order": "ORD-1"})], [ToolCallPart("refund", {"order": "ORD-1"})])
+    run = await askback.play(agent(toolset(policies=[slow_at_first], answer_timeout=0.05)), again)
+    assert run.output == "refunded ORD-1, full=True, sku="
+    assert [(record.action, record.policy) for record in run.answers] == [
+        ("cancel", "(answer_timeout)"),
+        ("accept", "slow_at_first"),
+    ]
+    assert asked == ["Refund all of ORD-1?"] * 2
+
+
+async def test_sampling_that_takes_too_long_fails_the_call(askback: Rehearsal) -> None:
+    async def slow(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        await anyio.sleep_forever()
+        return opinion(messages, info)
+
+    run = await askback.play(agent(toolset(sampling_from=FunctionModel(slow), answer_timeout=0.01)), JUDGE)
+    assert "A sampling request of the tool was declined" in run.output
+    assert [(record.action, record.policy) for record in run.answers] == [("cancel", "(answer_timeout)")]
+
+
 @pytest.mark.askback("2026-07-28")
 async def test_a_call_may_take_so_many_rounds_and_no_more(askback: Rehearsal) -> None:
     run = await askback.play(agent(toolset(max_rounds=1)), WRAP, answers={"Refund all": {"full": True}})
@@ -466,6 +495,27 @@ async def test_a_policy_may_do_what_it_likes_with_its_question(askback: Rehearsa
         return Accept({"full": True})
 
     assert (await askback.play(agent(toolset(policies=[redacts])))).output.startswith("refunded ORD-1")
+
+
+async def test_a_policy_that_edits_its_question_does_not_change_the_call(askback: Rehearsal) -> None:
+    server = FastMCP("lists")
+
+    async def ask(order: list[str]) -> Elicit[Scope]:
+        return Elicit(f"Refund {order}?", Scope)
+
+    @server.tool
+    async def refund(
+        order: list[str], scope: Annotated[Scope, Resolve(ask)], again: Annotated[Scope, Resolve(ask)]
+    ) -> str:
+        return f"refunded {order}"
+
+    def edits(ctx: RunContext[Any], question: Question) -> Accept:
+        question.arguments["order"].append("everything")
+        return Accept({"full": True})
+
+    run = await askback.play(agent(toolset(server, policies=[edits])), calls("refund", order=["one"]))
+    assert run.output == "refunded ['one']"
+    assert {record.question.message for record in run.answers} == {"Refund ['one']?"}
 
 
 async def test_spans_say_nothing_of_an_error_that_may_repeat_the_answer(askback: Rehearsal) -> None:

@@ -323,8 +323,8 @@ async def test_what_cannot_be_read_is_a_clear_error(damage: Any, reason: str) ->
         await go_on(agent, messages, results)
 
 
-async def test_answers_for_another_call_are_refused() -> None:
-    agent = stoppable(toolset(desk(KEY), policies=[Defer()]))
+async def test_answers_for_another_call_are_refused(askback: Rehearsal) -> None:
+    agent = stoppable(toolset(desk(KEY), mode=askback.mode, policies=[Defer()], restartable=True))
     messages, requests = await stop(agent)
     (pending,) = pending_questions(requests)
     results = resume_with(requests, {pending.id: Accept({"ok": True})})
@@ -572,6 +572,17 @@ async def test_what_is_stored_is_small_and_holds_no_secret() -> None:
     assert pending[0].question.arguments == {"order": "ORD-1"}
     done = await go_on(agent, messages, resume_with(requests, {each.id: Accept({"name": "Ada"}) for each in pending}))
     assert done.output.endswith(": Ada Ada Ada")
+
+
+async def test_equal_arguments_cannot_be_recognised_in_what_is_stored() -> None:
+    digests: set[str] = set()
+    for _ in range(2):
+        _, requests = await stop(stoppable(toolset(desk(), policies=[Defer()])))
+        (metadata,) = requests.metadata.values()
+        salt, _, digest = metadata["askback"]["arguments"].partition(":")
+        assert len(salt) == 16
+        digests.add(digest)
+    assert len(digests) == 2
 
 
 async def test_questions_of_the_same_wording_keep_their_own_answers() -> None:

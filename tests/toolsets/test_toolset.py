@@ -13,6 +13,7 @@ import pytest
 from fastmcp.client.transports import FastMCPTransport, StreamableHttpTransport
 from fastmcp.utilities.tests import asgi_server
 from fastmcp_tasks import TasksExtension
+from mcp_types import ElicitResult, InputRequiredResult
 from opentelemetry.sdk.trace import TracerProvider
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import MCP
@@ -21,12 +22,12 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.toolsets import PrefixedToolset
 
 from askback import Elicit, Resolve
-from askback.agents import Accept, Decline, PolicyError, Question
+from askback.agents import Accept, Answers, Decline, PolicyError, Question
 from askback.integration import FastMCP
 from askback.testing import Rehearsal, calls
 from askback.toolsets import ResolverToolset, load_resolver_toolsets
 from askback.toolsets.toolset import StockOptions
-from tests.agency import Scope, Script, agent, ask_scope, desk, toolset
+from tests.agency import Scope, Script, Wrap, agent, ask_scope, ask_wrap, desk, toolset
 
 YES = Accept({"full": True})
 
@@ -259,6 +260,15 @@ async def test_background_tasks_are_answered_from_the_run() -> None:
     assert [(question.tool, question.arguments) for question in policy.asked] == [("refund", {"order": "ORD-1"})]
     assert policy.contexts[0].deps == "me"
 
+    @server.tool(task=True)
+    async def wrap(
+        order: str, scope: Annotated[Scope, Resolve(ask_scope)], paper: Annotated[Wrap, Resolve(ask_wrap)]
+    ) -> str:
+        return paper.paper
+
+    both = Answers({"Refund all": {"full": True}, "Which paper": {"paper": "red"}})
+    assert (await agent(toolset(server, policies=[both]), calls("wrap", order="x")).run("please")).output == "red"
+
     def raises(ctx: Any, question: Question) -> None:
         raise ValueError("oops")
 
@@ -331,3 +341,38 @@ async def test_policies_are_others_for_the_time_of_an_override(askback: Rehearsa
         overridden = await agent(answering).run("please")
     assert overridden.output == "refunded ORD-1, full=True, sku="
     assert (await agent(answering).run("please")).output.endswith("elicitation was decline")
+
+
+async def test_an_override_leaves_nothing_behind(askback: Rehearsal) -> None:
+    server = fastmcp.FastMCP("curious")
+
+    @server.tool
+    async def refund(order: str, ctx: fastmcp.Context) -> str:
+        declared = ctx.session.client_capabilities
+        return f"{declared is not None and declared.elicitation is not None}"
+
+    other = fastmcp.Client(server, mode=askback.mode)
+    asks_nobody = toolset(server, mode=askback.mode)
+    before = asks_nobody.client, asks_nobody.client.transport, asks_nobody.client.mode, other.transport
+    for client in (None, other):
+        with asks_nobody.override(client=client, mode="legacy", policies=[YES]):
+            assert (await agent(asks_nobody).run("please")).output == "True"
+        assert (await agent(asks_nobody).run("please")).output == "False"
+    async with other:
+        assert (await other.call_tool("refund", {"order": "x"})).data == "False"
+    assert before == (asks_nobody.client, asks_nobody.client.transport, asks_nobody.client.mode, other.transport)
+
+
+async def test_whoever_sends_answers_drives_the_rounds_themselves() -> None:
+    async with fastmcp.Client(desk, elicitation_handler=model) as client:
+        asked = await client.session.call_tool("refund", {"order": "x"}, allow_input_required=True)
+    assert isinstance(asked, InputRequiredResult)
+    (key,) = asked.input_requests or {}
+    tools = toolset(policies=[Decline()])
+    async with tools:
+        session = tools.client.session
+        responses: Any = {key: ElicitResult(action="accept", content={"full": True})}
+        done = await session.call_tool(
+            "refund", {"order": "x"}, input_responses=responses, request_state=asked.request_state
+        )
+    assert done.content[0].text == "refunded x, full=True, sku="  # pyright: ignore
