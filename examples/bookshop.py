@@ -108,8 +108,8 @@ async def story(options: Options) -> None:
         backordered = "Backordered 'Neuromancer'; it ships in 2-3 weeks."
         expect(await call(client, "order_book", title="Neuromancer"), backordered)
         expect(await call(client, "order_book", title="Neuromancer"), "No order placed.")
-        refused = "failed: Resolver for parameter 'backorder' could not resolve: elicitation was decline"
-        expect(await call(client, "order_book", title="Neuromancer"), refused)
+        refused = "failed: Resolver for parameter 'backorder' could not resolve: elicitation was decline. "
+        expect((await call(client, "order_book", title="Neuromancer"))[: len(refused)], refused)
         expect(len(customer.asked), 3)
 
 

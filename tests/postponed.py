@@ -66,7 +66,7 @@ def register_locally(register: Any) -> None:
 
 def register_for_others(register: Any) -> None:
     """A function that stands at the top of the module, with a name that only its registrar knows."""
-    Anything = str  # noqa: N806
+    Anything = Stock  # noqa: N806
 
     register(named_by_the_registrar)
     del Anything

@@ -158,7 +158,10 @@ async def test_which_declarations_count_as_forms(declared: Any, can_answer: bool
         if can_answer:
             assert said(await session.call_tool("asks", {})) == "True"
         else:
-            with pytest.raises(MCPError, match="did not declare that it can answer"):
+            with pytest.raises(
+                MCPError,
+                match="did not declare the capability elicitation.form. Give the client an elicitation handler",
+            ):
                 await session.call_tool("asks", {})
 
 
@@ -174,7 +177,9 @@ async def test_which_declarations_count_as_forms_in_rounds(declared: Any, can_an
     if can_answer:
         assert list(asked(await resolution).values()) == ["Sure?"]
     else:
-        with pytest.raises(MCPError, match="did not declare that it can answer"):
+        with pytest.raises(
+            MCPError, match="did not declare the capability elicitation.form. Give the client an elicitation handler"
+        ):
             await resolution
 
 

@@ -23,6 +23,7 @@ from pydantic import BaseModel
 import askback
 from askback import Elicit, Resolve
 from askback.integration import (
+    Continuation,
     Host,
     build_resolver_plans,
     find_resolved_parameters,
@@ -40,11 +41,9 @@ class Rounds(Host):
     """A host in a few lines: calls in rounds, and the context is a word."""
 
     def __init__(self, answers: Mapping[str, InputResponse] | None = None, state: str | None = None) -> None:
-        self._answers = dict(answers) if answers is not None else None
-        self._state = state
+        self._continuation = Continuation(state, answers or {})
 
-    @property
-    def unreachable(self) -> str | None:
+    def unreachable(self, kind: str) -> str | None:
         return None
 
     @property
@@ -55,13 +54,8 @@ class Rounds(Host):
     def client_capabilities(self) -> ClientCapabilities | None:
         return ClientCapabilities(elicitation=ElicitationCapability())
 
-    @property
-    def input_responses(self) -> dict[str, InputResponse] | None:
-        return self._answers
-
-    @property
-    def request_state(self) -> str | None:
-        return self._state
+    async def continuation(self) -> Continuation:
+        return self._continuation
 
     async def send(self, request: ServerRequest, result_type: type[ResultT]) -> ResultT:
         raise AssertionError("calls go in rounds here")

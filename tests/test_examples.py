@@ -78,7 +78,9 @@ async def test_the_bookshop_looks_up_works_out_and_asks_only_when_it_matters(tmp
             "answered  confirm=False",
             "said      No order placed.",
             "answered  (declines)",
-            "failed    Resolver for parameter 'backorder' could not resolve: elicitation was decline",
+            "failed    Resolver for parameter 'backorder' could not resolve: elicitation was decline. The user "
+            "declined the question \"'Neuromancer' is out of stock (2-3 weeks). Order anyway?\"; calling the tool "
+            "again with the same arguments will not change that.",
         ]
 
 

@@ -5,6 +5,7 @@ import weakref
 from typing import Annotated, Any, Literal
 
 import pytest
+from fastmcp import Context
 from fastmcp.server.elicitation import AcceptedElicitation as FastMCPAccepted
 from fastmcp.server.elicitation import CancelledElicitation as FastMCPCancelled
 from fastmcp.server.elicitation import DeclinedElicitation as FastMCPDeclined
@@ -117,7 +118,10 @@ async def test_a_refusal_names_the_first_parameter_that_needs_the_value(askback:
         raise AssertionError("nobody agreed")
 
     call = await askback.call(mcp, "buy", {}, {Sure: Decline()})
-    sentence = "Resolver for parameter 'agreed' could not resolve: elicitation was decline"
+    sentence = (
+        "Resolver for parameter 'agreed' could not resolve: elicitation was decline. The user declined the question "
+        "'Sure?'; calling the tool again with the same arguments will not change that."
+    )
     assert (call.result, call.failed) == (sentence, True)
     assert call.messages == ["Sure?"]
 
@@ -190,3 +194,63 @@ async def test_a_form_goes_with_its_model(askback: Rehearsal) -> None:
     assert (call.result, call.failed) == ("a", False)
     gc.collect()
     assert models[0]() is None
+
+
+PASSED_ON = pytest.mark.parametrize("answer", [{"ok": True}, Decline(), Cancel()], ids=["accept", "decline", "cancel"])
+
+
+@PASSED_ON
+async def test_an_outcome_that_a_resolver_returns_is_that_outcome(askback: Rehearsal, answer: Any) -> None:
+    mcp = FastMCP("shop")
+
+    async def ask() -> Elicit[Sure]:
+        return Elicit("Sure?", Sure)
+
+    async def passes_on(outcome: Annotated[ElicitationResult[Sure], Resolve(ask)]) -> ElicitationResult[Sure]:
+        return outcome
+
+    async def takes_it(sure: Annotated[Sure, Resolve(passes_on)]) -> str:
+        return f"{sure.ok}"
+
+    @mcp.tool
+    async def outcome(passed: Annotated[ElicitationResult[Sure], Resolve(passes_on)]) -> str:
+        return f"{passed.action} {getattr(passed, 'data', None)!r}"
+
+    @mcp.tool
+    async def value(passed: Annotated[Sure, Resolve(passes_on)]) -> str:
+        return f"{passed!r}"
+
+    @mcp.tool
+    async def dependent(word: Annotated[str, Resolve(takes_it)]) -> str:
+        return word
+
+    results = {name: await askback.call(mcp, name, {}, {Sure: answer}) for name in ("outcome", "value", "dependent")}
+    if isinstance(answer, dict):
+        said = [results[name].result for name in results]
+        assert said == ["accept Sure(ok=True)", "Sure(ok=True)", "True"]
+    else:
+        assert results["outcome"].result == f"{answer.action} None"
+        for name, parameter in (("value", "passed"), ("dependent", "sure")):
+            assert results[name].failed
+            start = (
+                f"Resolver for parameter {parameter!r} could not resolve: elicitation was {answer.action}. The user "
+            )
+            assert results[name].result.startswith(start)
+
+
+@pytest.mark.askback("2025-11-25")
+@PASSED_ON
+async def test_what_a_resolver_asked_by_itself_is_an_outcome_too(askback: Rehearsal, answer: Any) -> None:
+    mcp = FastMCP("shop")
+
+    async def asks_by_itself(ctx: Context) -> Any:
+        return await ctx.elicit("Sure?", Sure)
+
+    @mcp.tool
+    async def buy(
+        outcome: Annotated[ElicitationResult[Sure], Resolve(asks_by_itself)],
+    ) -> str:
+        return f"{outcome.action} {getattr(outcome, 'data', None)!r}"
+
+    call = await askback.call(mcp, "buy", {}, {"Sure": answer})
+    assert call.result == ("accept Sure(ok=True)" if isinstance(answer, dict) else f"{answer.action} None")

@@ -7,8 +7,10 @@ from typing import Annotated, Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 from fastmcp.exceptions import ToolError
+from fastmcp.server.middleware import Middleware
 from mcp.server.mcpserver.exceptions import ToolError as SDKToolError
 from pydantic import BaseModel, TypeAdapter
 
@@ -475,3 +477,99 @@ async def test_a_body_is_not_run_until_every_question_is_answered(askback: Rehea
     assert client.messages == ["Buy Dune?", "Really?"]
     assert runs.count("body") == 1
     assert runs[-1] == "body"
+
+
+class Late:
+    """A server whose resolver works in a thread until it is let go, and what ran after it."""
+
+    def __init__(self, **options: Any) -> None:
+        self.mcp = FastMCP("late")
+        self.begun, self.let_go = threading.Event(), threading.Event()
+        self.returned = anyio.Event()
+        self.ran: list[str] = []
+
+        def work() -> int:
+            self.begun.set()
+            self.let_go.wait(timeout=10)
+            return 1
+
+        async def work_elsewhere() -> int:
+            return await anyio.to_thread.run_sync(work)
+
+        async def after(value: Annotated[int, Resolve(work)]) -> int:
+            self.ran.append("a dependent resolver")
+            return value
+
+        async def ask(value: Annotated[int, Resolve(work)]) -> Elicit[Sure]:
+            self.ran.append("a question")
+            return Elicit("Sure?", Sure)
+
+        def ask_late() -> Elicit[Sure]:
+            work()
+            return Elicit("Sure?", Sure)
+
+        @self.mcp.tool(**options)
+        async def alone(value: Annotated[int, Resolve(work)]) -> str:
+            self.ran.append("the body")
+            return "done"
+
+        @self.mcp.tool(**options)
+        async def elsewhere(value: Annotated[int, Resolve(work_elsewhere)]) -> str:
+            self.ran.append("the body")
+            return "done"
+
+        @self.mcp.tool(**options)
+        async def dependent(value: Annotated[int, Resolve(after)], sure: Annotated[Sure, Resolve(ask)]) -> str:
+            self.ran.append("the body")
+            return "done"
+
+        @self.mcp.tool(**options)
+        async def asks(sure: Annotated[Sure, Resolve(ask_late)]) -> str:
+            self.ran.append("the body")
+            return "done"
+
+
+LATE = pytest.mark.parametrize("tool", ["alone", "elsewhere", "dependent", "asks"])
+
+
+@LATE
+async def test_nothing_starts_after_a_call_was_cancelled(askback: Rehearsal, tool: str) -> None:
+    late = Late()
+    ended = anyio.Event()
+
+    class Watch(Middleware):
+        async def on_call_tool(self, context: Any, call_next: Any) -> Any:
+            try:
+                return await call_next(context)
+            finally:
+                ended.set()
+
+    late.mcp.add_middleware(Watch())
+    async with askback.connect(late.mcp) as client:
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, tool)
+            await anyio.to_thread.run_sync(late.begun.wait)
+            group.cancel_scope.cancel()
+        # The server hears of it before the thread is let go.
+        with contextlib.suppress(Exception):
+            await client.ping()
+        late.let_go.set()
+        with anyio.fail_after(10):
+            await ended.wait()
+    assert late.ran == []
+
+
+@LATE
+async def test_nothing_starts_after_a_call_has_timed_out(askback: Rehearsal, tool: str) -> None:
+    late = Late(timeout=0.05)
+
+    async def let_go_in_time() -> None:
+        await anyio.to_thread.run_sync(late.begun.wait)
+        await anyio.sleep(0.1)
+        late.let_go.set()
+
+    async with askback.connect(late.mcp) as client, anyio.create_task_group() as group:
+        group.start_soon(let_go_in_time)
+        result = await client.call_tool(tool, raise_on_error=False)
+    assert "timed out" in result.content[0].text
+    assert late.ran == []

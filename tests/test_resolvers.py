@@ -292,7 +292,7 @@ async def test_a_question_that_the_protocol_cannot_ask_says_what_is_wrong(askbac
         return str(sure)
 
     call = await askback.call(mcp, "buy")
-    assert "Resolver 'ask' cannot ask: a question takes a pydantic model for its answer" in (call.result or "")
+    assert "Resolver 'ask' cannot ask: a question is answered with a pydantic model" in (call.result or "")
 
 
 async def test_a_resolver_written_here_runs_on_the_sdks_own_server() -> None:

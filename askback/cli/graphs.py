@@ -8,6 +8,7 @@ from askback.cli.questions import PossibleQuestion, Whom, declared_questions, fo
 from askback.cli.servers import ServedTool
 from askback.exchange.form import Form
 from askback.integration import ResolverPlan
+from askback.integration.engine.graph import Link
 
 DESCRIPTIONS: Mapping[Whom, str] = {
     "person": "may ask a person",
@@ -42,7 +43,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Link:
+class Need:
     """A parameter that a resolver fills."""
 
     parameter: str
@@ -59,7 +60,7 @@ class Resolver:
     """Its name on the wire."""
     arguments: tuple[str, ...]
     contexts: tuple[str, ...]
-    needs: tuple[Link, ...]
+    needs: tuple[Need, ...]
     asks: tuple[Ask, ...]
     depth: int
     """The longest chain of resolvers that must run before it."""
@@ -69,11 +70,11 @@ class Resolver:
 
 @dataclass(frozen=True)
 class ToolGraph:
-    """A tool and its resolvers, at the indexes that links refer to."""
+    """A tool and its resolvers, at the indexes that needs refer to."""
 
     tool: str
     arguments: tuple[str, ...]
-    needs: tuple[Link, ...]
+    needs: tuple[Need, ...]
     resolvers: tuple[Resolver, ...]
 
     @property
@@ -93,7 +94,7 @@ def graph_of(tool: ServedTool) -> ToolGraph:
     """The graph of a tool's resolvers."""
     resolvers: list[Resolver] = []
     for plan in tool.resolved.plans:
-        before = [resolvers[index] for _, index, _ in plan.dependencies]
+        before = [resolvers[link.resolver] for link in plan.links]
         asks = _asked_by(plan)
         resolvers.append(
             Resolver(
@@ -101,18 +102,17 @@ def graph_of(tool: ServedTool) -> ToolGraph:
                 key=plan.key,
                 arguments=plan.arguments,
                 contexts=tuple(name for name, _ in plan.contexts),
-                needs=tuple(_link(*each) for each in plan.dependencies),
+                needs=tuple(map(_need, plan.links)),
                 asks=asks,
                 depth=max((each.depth + 1 for each in before), default=0),
                 rounds=max((each.rounds for each in before), default=0) + bool(asks),
             )
         )
-    needs = tuple(_link(name, index, outcome) for name, (index, outcome) in tool.resolved.fills.items())
-    return ToolGraph(tool.name, tool.arguments, needs, tuple(resolvers))
+    return ToolGraph(tool.name, tool.arguments, tuple(map(_need, tool.resolved.links)), tuple(resolvers))
 
 
-def _link(parameter: str, resolver: int, takes_outcome: bool) -> Link:
-    return Link(parameter, resolver, "outcome" if takes_outcome else "value")
+def _need(link: Link) -> Need:
+    return Need(link.name, link.resolver, "outcome" if link.takes_outcome else "value")
 
 
 def _asked_by(plan: ResolverPlan) -> tuple[Ask, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from askback.cli.graphs import Link, Resolver, ToolGraph
+from askback.cli.graphs import Need, Resolver, ToolGraph
 from askback.exchange.text import printable
 
 ENTITIES = str.maketrans(
@@ -43,10 +43,10 @@ def _node(name: str, resolver: Resolver) -> str:
     return f"{name}{{{{{label}}}}}:::{resolver.asks[0].whom}" if resolver.asks else f"{name}[{label}]"
 
 
-def _arrows(tool: str, to: str, needs: Iterable[Link]) -> list[str]:
+def _arrows(tool: str, to: str, needs: Iterable[Need]) -> list[str]:
     return [
-        f"        {tool}_{link.resolver} {'-.->' if link.takes == 'outcome' else '-->'}|{_quoted(link.parameter)}| {to}"
-        for link in needs
+        f"        {tool}_{need.resolver} {'-.->' if need.takes == 'outcome' else '-->'}|{_quoted(need.parameter)}| {to}"
+        for need in needs
     ]
 
 

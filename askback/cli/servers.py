@@ -270,7 +270,7 @@ def _failing(what: str) -> Generator[None]:
     except CommandError:
         raise
     except InvalidSignature as invalid:
-        raise RejectedToolError(str(invalid), *_place_of(invalid)) from invalid
+        raise RejectedToolError(invalid, *_place_of(invalid)) from invalid
     except (Exception, SystemExit) as error:
         file, line = _place_of(error)
         raise CommandError(f"{what}: {type(error).__name__}: {error} ({file}, line {line})") from error

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.text import Text
 from rich.tree import Tree
 
-from askback.cli.graphs import Link, ToolGraph
+from askback.cli.graphs import Need, ToolGraph
 from askback.exchange.text import printable
 
 
@@ -19,18 +19,18 @@ def tree_of(graph: ToolGraph) -> Tree:
     return tree
 
 
-def _grow(tree: Tree, graph: ToolGraph, needs: Iterable[Link], drawn: set[int]) -> None:
-    for link in needs:
-        resolver = graph.resolvers[link.resolver]
+def _grow(tree: Tree, graph: ToolGraph, needs: Iterable[Need], drawn: set[int]) -> None:
+    for need in needs:
+        resolver = graph.resolvers[need.resolver]
         label = _text(
-            (link.parameter, ""),
-            (" takes the outcome of " if link.takes == "outcome" else " from ", "dim"),
+            (need.parameter, ""),
+            (" takes the outcome of " if need.takes == "outcome" else " from ", "dim"),
             (resolver.name, "bold cyan"),
         )
-        if link.resolver in drawn:
+        if need.resolver in drawn:
             tree.add(label.append(" (see above)", "dim"))
             continue
-        drawn.add(link.resolver)
+        drawn.add(need.resolver)
         branch = tree.add(label)
         for ask in resolver.asks:
             branch.add(_text((str(ask), "yellow"))).children.extend(Tree(_text((str(each), ""))) for each in ask.fields)

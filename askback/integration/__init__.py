@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from askback.extras import from_extra
 from askback.integration.engine import (
+    Continuation,
     Host,
     HostTypes,
+    Limits,
     ResolverPlan,
     build_resolver_plans,
     find_resolved_parameters,
@@ -22,9 +24,11 @@ if TYPE_CHECKING:
     from askback.integration.tools import resolved
 
 __all__ = [
+    "Continuation",
     "FastMCP",
     "Host",
     "HostTypes",
+    "Limits",
     "ResolverPlan",
     "build_resolver_plans",
     "find_resolved_parameters",

@@ -1,6 +1,7 @@
-"""FastMCP as a host of the engine, and its context in the SDK's clothes."""
+"""FastMCP as a host of the engine, and its context for resolvers that were written for the SDK's."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from fastmcp import Context
@@ -14,26 +15,23 @@ from mcp_types import (
     ClientCapabilities,
     ElicitationCapability,
     FormElicitationCapability,
-    InputResponses,
-    RootsCapability,
-    SamplingCapability,
-    SamplingToolsCapability,
+    InputRequiredResult,
     ServerRequest,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 from typing_extensions import override
 
-from askback.integration.engine import Host, HostTypes
+from askback.integration.calls import Call, call_on_other_server, digest_of
+from askback.integration.engine import Continuation, Host, HostTypes, Limits
+from askback.integration.engine.host import Kind
 from askback.markers import AcceptedElicitation, CancelledElicitation, DeclinedElicitation
 
 ResultT = TypeVar("ResultT", bound=BaseModel)
 
-ANY_QUESTION = ClientCapabilities(
-    elicitation=ElicitationCapability(form=FormElicitationCapability()),
-    sampling=SamplingCapability(tools=SamplingToolsCapability()),
-    roots=RootsCapability(),
-)
+ANY_FORM = ClientCapabilities(elicitation=ElicitationCapability(form=FormElicitationCapability()))
+DEFAULT_LIMITS = Limits()
+WANTED = {"sampling": "completions", "roots": "directories"}
 
 
 class AcceptedEverywhere(AcceptedElicitation[Any], FastMCPAcceptedElicitation[Any]):
@@ -54,16 +52,23 @@ FASTMCP_TYPES = HostTypes(
 class FastMCPHost(Host):
     """A call of a FastMCP tool, in the foreground or in a background task."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, arguments: Mapping[str, Any], fn: object) -> None:
         self._context = context
+        self._arguments = arguments
+        self._fn = fn
+        self._continuation: Continuation | None = None
 
-    @property
+    @cached_property
+    def _call(self) -> Call | None:
+        """The call that this is on an askback server, which keeps the calls of a request apart."""
+        return Call.current(self._context.request_context)
+
     @override
-    def unreachable(self) -> str | None:
+    def unreachable(self, kind: Kind) -> str | None:
         if self._context.is_background_task:
-            return None
+            return None if kind == "elicitation" else f"a background task can ask people only, not for {WANTED[kind]}"
         if self._context.request_context is None:
-            return "the tool was called without a client that could be asked"
+            return "the tool was called without a client that could be asked, or from a background task"
         if not self.in_rounds and not self._context.session.can_send_request:
             return "this connection cannot carry it to the client (stateless, and older than 2026-07-28)"
         return None
@@ -78,17 +83,39 @@ class FastMCPHost(Host):
     @override
     def client_capabilities(self) -> ClientCapabilities | None:
         # A background task outlives its client's session, and whoever polls it answers what they can.
-        return ANY_QUESTION if self._context.is_background_task else self._context.session.client_capabilities
+        return ANY_FORM if self._context.is_background_task else self._context.session.client_capabilities
 
     @property
     @override
-    def input_responses(self) -> InputResponses | None:
-        return self._context.input_responses
+    def limits(self) -> Limits:
+        return getattr(self._context.fastmcp, "limits", DEFAULT_LIMITS)
 
     @property
     @override
-    def request_state(self) -> str | None:
-        return self._context.request_state
+    def call_id(self) -> str:
+        # On any other server there can be only one that asks, and its arguments must not have changed.
+        return "" if self._call is not None else f":{digest_of(self._arguments)}"
+
+    @override
+    async def continuation(self) -> Continuation:
+        if self._continuation is None:
+            self._continuation = await self._begin_asking()
+        return self._continuation
+
+    async def _begin_asking(self) -> Continuation:
+        if self._context.request_context is None:
+            return Continuation(self._context.request_state, self._context.input_responses or {})
+        call = self._call or await call_on_other_server(self._context)
+        return call.begin_asking(self)
+
+    @override
+    def keep(self, state: Callable[[], str]) -> None:
+        if self._call is not None:
+            self._call.keep(state)
+
+    async def ask(self, asked: InputRequiredResult) -> InputRequiredResult:
+        """End the call with what its resolvers ask. It does not return where the body of another call is running."""
+        return await self._call.ask(asked, self._fn) if self._call is not None else asked
 
     @override
     async def send(self, request: ServerRequest, result_type: type[ResultT]) -> ResultT:

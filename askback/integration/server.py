@@ -3,22 +3,30 @@
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, cast
-from weakref import WeakKeyDictionary, ref
+from contextvars import ContextVar
+from types import MethodType
+from typing import Any, NamedTuple, cast
+from weakref import WeakSet
 
 import fastmcp
 from fastmcp.decorators import get_fastmcp_meta
+from fastmcp.exceptions import ToolError
 from fastmcp.prompts import Prompt
 from fastmcp.resources import Resource, ResourceTemplate
-from fastmcp.server.providers import Provider
-from fastmcp.server.transforms import GetToolNext, Transform
+from fastmcp.server.dependencies import get_context
+from fastmcp.server.middleware.caching import ResponseCachingMiddleware
+from fastmcp.server.providers.fastmcp_provider import FastMCPProviderTool
+from fastmcp.server.providers.proxy import ProxyTool
 from fastmcp.tools import FunctionTool, Tool, ToolResult
 from fastmcp.utilities.versions import VersionSpec
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from typing_extensions import TypeVar
 
-from askback.integration.engine import find_resolved_parameters
+from askback.integration.calls import NOT_BESIDE_OTHERS, Call, Ledger
+from askback.integration.engine import Limits, find_resolved_parameters
 from askback.integration.engine.annotations import name_of
 from askback.integration.host import FASTMCP_TYPES
+from askback.integration.mounts import mounted_tool
 from askback.integration.tools import resolved_names, resolved_tool
 from askback.markers import InvalidSignature
 
@@ -27,6 +35,21 @@ MethodT = TypeVar("MethodT", bound=Function)
 ComponentT = TypeVar("ComponentT")
 LifespanResultT = TypeVar("LifespanResultT", default=Any)
 Prepare = Callable[["FastMCP[Any]", Function, str | None], Function]
+
+RESOLVED = "__askback_resolved__"
+"""The attribute under which a function remembers what `resolved` made of it."""
+
+
+class _Found(NamedTuple):
+    """A tool that was looked up for a call, so that FastMCP need not look it up again."""
+
+    server: "FastMCP[Any]"
+    name: str
+    version: VersionSpec | None
+    tool: Tool
+
+
+_found: ContextVar[_Found | None] = ContextVar("askback_found", default=None)
 
 
 def _registering(register: MethodT, prepare: Prepare, first_parameter: str = "name_or_fn") -> MethodT:
@@ -66,7 +89,7 @@ def _with_resolvers(server: "FastMCP[Any]", fn: Function, name: str | None) -> F
     if not callable(fn):
         return fn
     prepared = resolved_tool(fn, name or name_of(fn))
-    server.resolved_names |= resolved_names(prepared)
+    server.resolved_names.update(resolved_names(prepared))
     return prepared
 
 
@@ -80,32 +103,25 @@ def _without_resolvers(_: "FastMCP[Any]", fn: Function, name: str | None) -> Fun
 class FastMCP(fastmcp.FastMCP[LifespanResultT]):
     """`fastmcp.FastMCP`, whose tools may have `Annotated[T, Resolve(...)]` parameters.
 
-    They are in no input schema, and a value that a client sends under such a name is dropped.
+    They do not appear in the input schema, and a value that a client sends under such a name is dropped.
     """
 
-    resolved_names: frozenset[str] = frozenset()
-    """The names that are resolved parameters of some tool here."""
+    limits = Limits()
+    """How much of what a client answers is taken. Assign other `Limits` to a server to change it."""
 
     tool = _registering(fastmcp.FastMCP.tool, _with_resolvers)
     prompt = _registering(fastmcp.FastMCP.prompt, _without_resolvers)
     resource = _registering(fastmcp.FastMCP.resource, _without_resolvers, "uri")
 
-    _watches_providers = False
+    @functools.cached_property
+    def resolved_names(self) -> set[str]:
+        """The names of parameters that some tool here, as far as it is known, fills itself."""
+        return set()
 
-    def add_transform(self, transform: Transform) -> None:
-        """Add a transform, outside the one that sees to tools of other providers."""
-        self._watch_providers()
-        super().add_transform(transform)
-
-    def add_provider(self, provider: Provider, *, namespace: str = "") -> None:
-        """Add a provider, whose tools may have resolvers too."""
-        self._watch_providers()
-        super().add_provider(provider, namespace=namespace)
-
-    def _watch_providers(self) -> None:
-        if not self._watches_providers:
-            self._watches_providers = True
-            super().add_transform(_ResolvesWhatIsProvided(self))
+    @functools.cached_property
+    def _without_markers(self) -> WeakSet[Function]:
+        """Functions of providers that need not be looked at again."""
+        return WeakSet()
 
     def add_tool(self, tool: Tool | Function) -> Tool:
         """Add a tool, whose function may have resolvers.
@@ -116,7 +132,8 @@ class FastMCP(fastmcp.FastMCP[LifespanResultT]):
         if isinstance(tool, FunctionTool):
             return super().add_tool(_rebuilt(tool, _with_resolvers(self, tool.fn, tool.name)))
         if isinstance(tool, Tool):
-            self.resolved_names |= _check_transformed(tool)
+            _check_transformed(tool)
+            self.resolved_names.update(_names_within(tool))
             return super().add_tool(tool)
         return super().add_tool(_with_resolvers(self, tool, getattr(get_fastmcp_meta(tool), "name", None)))
 
@@ -132,6 +149,14 @@ class FastMCP(fastmcp.FastMCP[LifespanResultT]):
         """Add a resource template, which cannot have resolvers."""
         return super().add_template(_plain(self, template))
 
+    async def get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
+        """Get a tool by name."""
+        found = _found.get()
+        if found is not None and found[:3] == (self, name, version):
+            _found.set(None)
+            return found.tool
+        return await super().get_tool(name, version)
+
     async def call_tool(
         self,
         name: str,
@@ -140,37 +165,111 @@ class FastMCP(fastmcp.FastMCP[LifespanResultT]):
         version: VersionSpec | None = None,
         run_middleware: bool = True,
     ) -> ToolResult:
-        """Call a tool, without the values that were sent under the names of its resolved parameters."""
-        if arguments and not self.resolved_names.isdisjoint(arguments):
-            tool = await self.get_tool(name, version)
-            if tool is not None:
-                dropped = _names_within(tool) - tool.parameters.get("properties", {}).keys()
-                arguments = {key: value for key, value in arguments.items() if key not in dropped}
-        return await super().call_tool(name, arguments, version=version, run_middleware=run_middleware)
+        """Call a tool, without the values that were sent under the names of its resolved parameters.
 
+        A tool may call any number of tools that ask. On 2026-07-28, where a question ends the request, its body runs
+        again in each round, and a call it has made comes back with the result it had.
+        """
+        # An extension that takes the call over, as background tasks do, takes it from the chain of middleware.
+        may_be_last = not run_middleware or not self.resolved_names.isdisjoint(arguments or ())
+        tool = await self.get_tool(name, version) if may_be_last else None
+        if tool is not None:
+            arguments = _without_filled(tool, arguments or {})
+        if tool is None or run_middleware:
+            return await super().call_tool(name, arguments, version=version, run_middleware=run_middleware)
+        await self._check_not_cached(tool, name)
 
-class _ResolvesWhatIsProvided(Transform):
-    """Fills the resolved parameters of tools that have come to the server by a provider."""
+        async def run() -> ToolResult:
+            _found.set(_Found(self, name, version, tool))
+            return await super(FastMCP, self).call_tool(name, arguments, version=version, run_middleware=False)
 
-    def __init__(self, server: FastMCP[Any]) -> None:
-        self._server = ref(server)
-        self._prepared: WeakKeyDictionary[Function, Function] = WeakKeyDictionary()
+        call = await self._begin(tool, name, arguments or {}, version)
+        return await (run() if call is None else call.make(run))
 
-    async def list_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
-        return [self._resolving(tool) for tool in tools]
+    async def _begin(
+        self, tool: Tool, name: str, arguments: dict[str, Any], version: VersionSpec | None
+    ) -> Call | None:
+        """The call as part of its request, where that goes in rounds.
 
-    async def get_tool(self, name: str, call_next: GetToolNext, *, version: VersionSpec | None = None) -> Tool | None:
-        tool = await call_next(name, version=version)
+        Raises:
+            ToolError: If the call would hand the answers of other tools to another server.
+        """
+        context = get_context()
+        request = context.request_context
+        if request is None or request.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            return None
+        outer = Call.current(request)
+        if outer is not None and outer.ledger.has_answers and isinstance(await mounted_tool(tool), ProxyTool):
+            # FastMCP's proxy sends the state of the request along.
+            raise ToolError(NOT_BESIDE_OTHERS.format(name=name))
+        if isinstance(tool, FastMCPProviderTool):
+            # The mounted server makes the call, if it is one of ours.
+            return None
+        if outer is not None:
+            return outer.nested(name, arguments, version)
+        fn = getattr(tool, "fn", None)
+        return Call(Ledger(context, self.limits), name, getattr(fn, "__func__", fn))
+
+    async def _list_tools(self) -> Sequence[Tool]:
+        return [self._resolving(tool) for tool in await super()._list_tools()]
+
+    async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
+        tool = await super()._get_tool(name, version)
         return self._resolving(tool) if tool is not None else None
 
     def _resolving(self, tool: Tool) -> Tool:
-        server = self._server()
-        if server is None or not isinstance(tool, FunctionTool):
+        """A tool of whatever provider, whose resolved parameters are filled."""
+        if not isinstance(tool, FunctionTool) or tool.fn in self._without_markers:
             return tool
-        prepared = self._prepared.get(tool.fn)
-        if prepared is None:
-            prepared = self._prepared[tool.fn] = _with_resolvers(server, tool.fn, tool.name)
-        return _rebuilt(tool, prepared)
+        if resolved_names(tool.fn):
+            return tool
+        fn = _remembered(tool.fn, tool.name)
+        if fn is tool.fn:
+            self._without_markers.add(fn)
+        self.resolved_names.update(resolved_names(fn))
+        return _rebuilt(tool, fn)
+
+    async def _check_not_cached(self, tool: Tool, name: str) -> None:
+        """Refuse to answer a call that a cache would answer next time, without running resolvers or asking anybody.
+
+        Raises:
+            ToolError: If a `ResponseCachingMiddleware` of this server keeps the results of the tool.
+        """
+        for middleware in self.middleware:
+            if not isinstance(middleware, ResponseCachingMiddleware) or not _keeps_results_of(middleware, name):
+                continue
+            if _names_within(await mounted_tool(tool)):
+                raise ToolError(
+                    f"The tool {name!r} has resolvers, and the server's ResponseCachingMiddleware would answer its "
+                    "next call from the cache without running them. Exclude it: "
+                    f"call_tool_settings=CallToolSettings(excluded_tools=[{name!r}])"
+                )
+
+
+def _keeps_results_of(middleware: ResponseCachingMiddleware, tool: str) -> bool:
+    """Whether a cache keeps the results of a tool.
+
+    FastMCP has no public way to ask for it; tests/test_caching.py notices if this one is gone.
+    """
+    settings = middleware._call_tool_settings  # pyright: ignore[reportPrivateUsage]
+    is_matched = middleware._matches_tool_cache_settings(tool_name=tool)  # pyright: ignore[reportPrivateUsage]
+    return settings.get("enabled") is not False and is_matched
+
+
+def _remembered(fn: Function, tool: str) -> Function:
+    """What `resolved` makes of a function, made once, and kept by the function itself so that both go together."""
+    if isinstance(fn, MethodType):
+        # A bound method is a new object at each mention, and remembers nothing.
+        method = _remembered(fn.__func__, tool)
+        return MethodType(method, fn.__self__) if method is not fn.__func__ else fn
+    known = getattr(fn, RESOLVED, None)
+    # A decorator copies the attributes of what it wraps.
+    if known is not None and known.__wrapped__ is fn:
+        return known
+    made = resolved_tool(fn, tool)
+    if made is not fn:
+        setattr(fn, RESOLVED, made)
+    return made
 
 
 def _rebuilt(tool: FunctionTool, fn: Function) -> FunctionTool:
@@ -178,6 +277,8 @@ def _rebuilt(tool: FunctionTool, fn: Function) -> FunctionTool:
     if fn is tool.fn:
         return tool
     filled = resolved_names(fn)
+    if filled.isdisjoint(tool.parameters.get("properties", {})):
+        return tool.model_copy(update={"fn": fn})
     needed = FunctionTool.from_function(fn, name=tool.name).parameters
     parameters = {key: value for key, value in tool.parameters.items() if key not in ("$defs", "required")}
     parameters["properties"] = {
@@ -187,6 +288,15 @@ def _rebuilt(tool: FunctionTool, fn: Function) -> FunctionTool:
     return tool.model_copy(update={"fn": fn, "parameters": parameters})
 
 
+def _without_filled(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, without those that the tool fills itself."""
+    dropped = _names_within(tool)
+    if dropped.isdisjoint(arguments):
+        return arguments
+    declared = tool.parameters.get("properties", {})
+    return {key: value for key, value in arguments.items() if key not in dropped or key in declared}
+
+
 def _names_within(tool: Tool) -> frozenset[str]:
     """The parameters that a tool, or one that it is made of, fills itself."""
     names = resolved_names(getattr(tool, "fn", None))
@@ -194,17 +304,16 @@ def _names_within(tool: Tool) -> frozenset[str]:
     return names | _names_within(made_of) if isinstance(made_of, Tool) else names
 
 
-def _check_transformed(tool: Tool) -> frozenset[str]:
-    """Refuse a tool made of another tool whose resolvers nothing would run. What it fills itself otherwise."""
+def _check_transformed(tool: Tool) -> None:
+    """Refuse a tool made of another tool whose resolvers nothing would run."""
     made_of: Any = tool
     while made_of is not None:
         fn = getattr(made_of, "fn", None)
         if fn is not None and find_resolved_parameters(fn, types=FASTMCP_TYPES):
             raise InvalidSignature(
-                f"Tool {tool.name!r}: {name_of(fn)!r} has resolvers that it would not run; make it of resolved(fn)"
+                f"{name_of(fn)!r} has resolvers that it would not run; make it of resolved(fn)", tool=tool.name
             )
         made_of = getattr(made_of, "parent_tool", None)
-    return _names_within(tool)
 
 
 def _plain(server: FastMCP[Any], component: ComponentT) -> ComponentT:

@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from fastmcp import Context
@@ -21,12 +21,12 @@ from uncalled_for import Dependency, current_frame, get_dependency_parameters
 from askback.integration.engine import (
     ResolverPlan,
     build_resolver_plans,
-    find_resolved_parameters,
     resolve_arguments,
     returns_input_required,
 )
 from askback.integration.engine.annotations import (
     arms,
+    bound_keywords,
     callee,
     is_async,
     is_class_of,
@@ -36,9 +36,9 @@ from askback.integration.engine.annotations import (
     read_return,
     unannotated,
 )
-from askback.integration.engine.graph import identity
+from askback.integration.engine.graph import Link, ResolvedParameter, identity, marked_parameters
 from askback.integration.host import FASTMCP_TYPES, FastMCPHost
-from askback.markers import InvalidSignature, SDKResolve
+from askback.markers import InvalidSignature
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,8 +57,10 @@ class ResolverPlans:
 
     plans: tuple[ResolverPlan, ...] = ()
     """Its resolvers, each at its index."""
-    fills: Mapping[str, tuple[int, bool]] = field(default_factory=dict[str, tuple[int, bool]])
-    """The parameters it fills: by which resolver, and whether with the outcome rather than the value."""
+    links: tuple[Link, ...] = ()
+    """The parameters it fills, and by which resolver."""
+    hidden: frozenset[str] = frozenset()
+    """The parameters that no client may fill: those, and what the author has bound in their place."""
 
 
 NO_PLANS = ResolverPlans()
@@ -83,17 +85,15 @@ def resolved(fn: F) -> F:
 def resolved_tool(fn: F, tool: str) -> F:
     """`resolved`, for a tool that is called `tool`."""
     try:
-        parameters = find_resolved_parameters(fn, types=FASTMCP_TYPES)
-        if not parameters:
-            return fn
-        return cast("F", _resolving(fn, parameters))
+        marked = marked_parameters(fn, types=FASTMCP_TYPES)
+        return cast("F", _resolving(fn, marked)) if marked else fn
     except InvalidSignature as invalid:
-        raise InvalidSignature(f"Tool {tool!r}: {invalid}") from invalid
+        raise invalid.in_tool(tool) from invalid
 
 
 def resolved_names(fn: object) -> frozenset[str]:
     """The parameters that a function made by `resolved` fills itself; none for anything else."""
-    return frozenset(resolver_plans(fn).fills)
+    return resolver_plans(fn).hidden
 
 
 def resolver_plans(fn: object) -> ResolverPlans:
@@ -101,10 +101,12 @@ def resolver_plans(fn: object) -> ResolverPlans:
     return getattr(fn, RESOLVER_PLANS, NO_PLANS)
 
 
-def _resolving(fn: Callable[..., Any], parameters: Mapping[str, tuple[SDKResolve, bool]]) -> Callable[..., Any]:
+def _resolving(fn: Callable[..., Any], marked: Mapping[str, ResolvedParameter]) -> Callable[..., Any]:
     """`fn` as FastMCP is to see it: without the resolved parameters, and with a dependency that supplies them."""
+    bound = bound_keywords(fn)
+    parameters = {name: each for name, each in marked.items() if name not in bound}
     if returns_input_required(fn) or any(is_class_of(arm, InputRequiredToolResult) for arm in arms(read_return(fn))):
-        resolvers = ", ".join(f"{name!r} by {name_of(marker.fn)!r}" for name, (marker, _) in parameters.items())
+        resolvers = ", ".join(f"{name!r} by {name_of(each.marker.fn)!r}" for name, each in marked.items())
         raise InvalidSignature(
             f"it has resolvers ({resolvers}) and returns an InputRequiredResult; the rounds of a call are driven by "
             "its resolvers or by its body, not by both"
@@ -113,17 +115,24 @@ def _resolving(fn: Callable[..., Any], parameters: Mapping[str, tuple[SDKResolve
     async def resolve(provided: dict[str, Any], context: Context) -> dict[str, Any] | InputRequiredResult:
         _check_is_tool(wrapper)
         arguments = {**defaults, **provided, **{alias: provided[name] for alias, name in aliases.items()}}
-        return await resolve_arguments(parameters, plans, arguments, FastMCPHost(context))
+        host = FastMCPHost(context, provided, wrapper)
+        result = await resolve_arguments(parameters, plans, arguments, host)
+        return await host.ask(result) if isinstance(result, InputRequiredResult) else result
 
-    wrapper = _wrapper(fn, _Resolution(resolve), set(parameters))
+    wrapper = _wrapper(fn, _Resolution(resolve), set(marked))
     injected = get_dependency_parameters(transform_context_annotations(wrapper))
     # An unbound method's first parameter is FastMCP's to refuse or to bind; no client sends it.
     ordinary = {name: each for name, each in read_parameters(wrapper).items() if name not in {*injected, "self", "cls"}}
     defaults = {name: each.default for name, each in ordinary.items() if each.default is not each.empty}
     aliases = {alias: name for name, each in ordinary.items() for alias in _aliases(each) if alias not in ordinary}
-    plans = build_resolver_plans(parameters, {*ordinary, *aliases}, tool=key_of(fn), types=FASTMCP_TYPES)
-    fills = {name: (plans[identity(each.fn)].index, outcome) for name, (each, outcome) in parameters.items()}
-    setattr(wrapper, RESOLVER_PLANS, ResolverPlans(tuple(plans.values()), fills))
+    annotations = {name: each.annotation for name, each in read_parameters(fn).items()}
+    plans = build_resolver_plans(
+        parameters, {*ordinary, *aliases}, tool=key_of(fn), types=FASTMCP_TYPES, annotations=annotations
+    )
+    links = tuple(
+        Link(name, plans[identity(each.marker.fn)].index, each.takes_outcome) for name, each in parameters.items()
+    )
+    setattr(wrapper, RESOLVER_PLANS, ResolverPlans(tuple(plans.values()), links, frozenset(marked)))
     return wrapper
 
 

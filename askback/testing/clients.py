@@ -41,8 +41,9 @@ class ScriptedClient(GenerationClient, ConversationClient):
     is sent unchecked.
 
     A question that the script does not answer, that is asked twice in a call, or that a resolver words differently when
-    it runs again is a `ConversationError`. The call raises it; if that is caught, closing the connection raises it
-    again. An answer that was never used is one too, unless an error closes the connection.
+    it runs again is a `ConversationError`; a list may have an answer for either. The call raises it; if that is caught,
+    closing the connection raises it again. An answer that was never used is one too, unless an error closes the
+    connection.
     """
 
     def __init__(self, server: Any, answers: ScriptLike = None, **options: Any) -> None:

@@ -125,9 +125,10 @@ class Stage(Generic[OutputT]):
                     raise error.__cause__ from None
                 raise
         _note_results(conversation, result)
-        _check_unchanged(conversation)
         if script is not None:
             check_used(script, conversation)
+        else:
+            _check_unchanged(conversation)
         return Play(result=result, answers=records, conversation=conversation, stage=self, scripted=script is not None)
 
     @contextmanager

@@ -59,7 +59,7 @@ def test_keys_that_collide_are_found_where_one_may_ask(cli: CommandLine) -> None
 def test_forms_that_cannot_be_asked_are_found_in_the_body_where_nothing_declares_them(cli: CommandLine) -> None:
     findings = [each for each in found(cli) if each["code"] == "unaskable-form"]
     assert [each["resolver"] for each in findings] == ["undeclared", "not_a_model"]
-    assert findings[0]["problem"].startswith("The protocol cannot ask for Nested: Elicitation schema field 'inner'")
+    assert findings[0]["problem"].startswith("The protocol cannot ask for Nested: its field 'inner' is")
 
 
 def test_every_finding_says_where_it_is(cli: CommandLine) -> None:

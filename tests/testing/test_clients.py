@@ -314,7 +314,7 @@ def changing(question: Callable[[int], Elicit[Any]]) -> FastMCP[Any]:
 
 @pytest.mark.parametrize(
     "answers",
-    [{"Sure": {"full": True}}, [{"full": True}, {"full": True}], Accept({"full": True})],
+    [{"Sure": {"full": True}}, [{"full": True}], Accept({"full": True})],
     ids=["patterns", "in order", "a policy"],
 )
 @pytest.mark.askback("2026-07-28")
@@ -326,6 +326,13 @@ async def test_a_question_that_changes_when_its_resolver_runs_again_is_shown_in_
         match=r"The resolver tests\..*\.ask asked 'Sure 0\?' in round 1 and 'Sure 1\?' in round 2\. Resolvers run",
     ):
         await askback.call(changing(lambda number: Elicit(f"Sure {number}?", Scope)), "go", {}, answers)
+
+
+@pytest.mark.askback("2026-07-28")
+async def test_a_list_may_have_an_answer_for_a_question_that_changes(askback: Rehearsal) -> None:
+    server = changing(lambda number: Elicit(f"Sure {min(number, 1)}?", Scope))
+    call = await askback.call(server, "go", {}, [{"full": True}, {"full": False}])
+    assert (call.messages, call.result) == (["Sure 0?", "Sure 1?"], "false")
 
 
 @pytest.mark.askback("2026-07-28")

@@ -69,7 +69,7 @@ async def test_a_script_that_does_not_answer_what_is_pending_says_why(askback: R
     with pytest.raises(ConversationError, match="never used: answer 2"):
         await run.resume([{"full": True}, 2])
     declined = await run.resume([Decline()], deps=False)
-    assert str(declined.output).endswith("elicitation was decline")
+    assert "elicitation was decline. The user" in str(declined.output)
 
 
 async def test_a_script_answers_instead_of_the_policies(askback: Rehearsal) -> None:
@@ -90,7 +90,7 @@ async def test_a_script_answers_instead_of_the_policies(askback: Rehearsal) -> N
 )
 async def test_a_script_refuses_for_an_agent(askback: Rehearsal, answer: Any, outcome: str) -> None:
     run = await askback.play(agent, REFUND, mcp, [answer], deps=True)
-    assert str(run.output).endswith(f"elicitation was {outcome}")
+    assert f"elicitation was {outcome}. The user" in str(run.output)
 
 
 async def test_a_question_that_the_script_does_not_answer_fails_with_the_conversation(askback: Rehearsal) -> None:
@@ -314,7 +314,7 @@ async def test_a_scripted_model_does_not_fill_in_forms(askback: Rehearsal) -> No
     policies = [when(Accept({"full": True}), schema=Scope), FromModel()]
     asking = Agent("test", toolsets=[ResolverToolset(NOWHERE, id="shop", policies=policies)])
     run = await askback.play(asking, calls("wrap", order="ORD-1"), mcp)
-    assert run.output.endswith("elicitation was decline")
+    assert "elicitation was decline. The user" in run.output
 
 
 async def test_what_policies_ask_of_models_is_counted(askback: Rehearsal) -> None:

@@ -204,7 +204,7 @@ def test_a_failing_test_prints_its_conversations_and_no_frames_of_libraries(pyte
             "  said   true",
             "*_ test_an_error?2026-07-28? _*",
             ">*await client.call_tool*",
-            "E*ToolError: *elicitation was decline",
+            "E*ToolError: *elicitation was decline. The user declined *",
             "*- askback conversation -*",
             "    gets   declined  (by Decline)",
         ]

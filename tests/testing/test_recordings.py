@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import anyio
 import pytest
-from pydantic import BaseModel
 
 from askback import Elicit, ListRoots, Resolve, Sample
 from askback.agents import Cancel, Console, Decline
@@ -67,8 +66,7 @@ async def test_every_kind_of_answer_is_recorded(askback: Rehearsal) -> None:
     assert [exchange.action for exchange in again.exchanges] == ["accept", "accept", "decline", "cancel"]
 
 
-class Longer(BaseModel):
-    full: bool
+class Longer(Scope):
     why: str = ""
 
 
@@ -224,4 +222,5 @@ async def test_a_picture_shows_what_failed(askback: Rehearsal) -> None:
     call = await askback.call(mcp, "refund", ORDER, {"Refund": Decline()})
     picture = Conversation(calls=[call]).picture()
     assert "    gets   declined  (by 'Refund')" in picture
-    assert picture.endswith("  failed   Resolver for parameter 'scope' could not resolve: elicitation was decline")
+    failed = "  failed   Resolver for parameter 'scope' could not resolve: elicitation was decline. The user declined "
+    assert picture.splitlines()[-1].startswith(failed)

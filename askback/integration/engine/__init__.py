@@ -9,12 +9,14 @@ from askback.integration.engine.graph import (
     find_resolved_parameters,
     returns_input_required,
 )
-from askback.integration.engine.host import Host, HostTypes
+from askback.integration.engine.host import Continuation, Host, HostTypes, Limits
 from askback.integration.engine.resolution import resolve_arguments
 
 __all__ = [
+    "Continuation",
     "Host",
     "HostTypes",
+    "Limits",
     "ResolverPlan",
     "build_resolver_plans",
     "find_resolved_parameters",

@@ -8,7 +8,7 @@ import sys
 import types
 import typing
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from typing_extensions import TypeAliasType
 
@@ -131,18 +131,33 @@ def _without_alias(annotation: Any) -> Any:
     while True:
         if isinstance(annotation, ALIASES) or isinstance(get_origin(annotation), ALIASES):
             # A subscripted alias forwards the attribute to the alias itself.
-            annotation = _readable(annotation.__value__, annotation)
+            annotation = _substituted(_readable(annotation.__value__, annotation), annotation)
         elif isinstance(annotation, typing.NewType):
             annotation = annotation.__supertype__
         else:
             return annotation
 
 
+def _substituted(value: Any, alias: Any) -> Any:
+    """The value of a generic alias, with its type arguments in place of its type parameters."""
+    given = _type_arguments(alias)
+    if isinstance(value, TypeVar):
+        return given.get(value, value)
+    parameters: tuple[Any, ...] = getattr(value, "__parameters__", ())
+    return value[tuple(given.get(each, each) for each in parameters)] if given and parameters else value
+
+
+def _type_arguments(alias: Any) -> dict[Any, Any]:
+    return dict(zip(getattr(alias, "__type_params__", ()), get_args(alias), strict=False))
+
+
 def _hidden_in_aliases(annotation: Any) -> Iterator[Any]:
-    """The type arguments of generic aliases, which their values do not show: `Maybe[T]` is a union of some `T`."""
+    """The type arguments of generic aliases that do not appear in their values."""
     while isinstance(annotation, ALIASES) or isinstance(get_origin(annotation), ALIASES):
-        yield from get_args(annotation)
-        annotation = annotation.__value__
+        value = _readable(annotation.__value__, annotation)
+        shown = (value, *getattr(value, "__parameters__", ()))
+        yield from (given for each, given in _type_arguments(annotation).items() if each not in shown)
+        annotation = _substituted(value, annotation)
     if get_origin(annotation) is Annotated:
         yield from _hidden_in_aliases(get_args(annotation)[0])
 
@@ -192,7 +207,7 @@ class _Scope:
 
     def read(self, annotation: Any, what: str) -> Any:
         # FastMCP tells a return annotation of `None` from one of its type; `get_type_hints` does not.
-        if annotation is inspect.Parameter.empty or annotation is None:
+        if annotation is inspect.Parameter.empty or annotation is None or not _is_postponed(annotation):
             return annotation
         return _evaluated(annotation, self._names, f"{what} cannot be read in {name_of(self._owner)!r}")
 
@@ -216,6 +231,19 @@ class _Scope:
             **closure_of(function),
             **_type_parameters(function),
         }
+
+
+def _is_postponed(annotation: Any) -> bool:
+    """Whether there is a string in an annotation that is yet to be evaluated."""
+    if isinstance(annotation, str | typing.ForwardRef):
+        return True
+    if isinstance(annotation, list):
+        return any(_is_postponed(each) for each in typing.cast("list[Any]", annotation))
+    origin = get_origin(annotation)
+    if origin is typing.Literal:
+        return False
+    arguments = get_args(annotation)
+    return any(_is_postponed(each) for each in (arguments[:1] if origin is Annotated else arguments))
 
 
 def _enclosing_qualnames(qualname: str) -> set[str]:

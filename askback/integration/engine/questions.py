@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Literal, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
@@ -28,10 +30,12 @@ from mcp_types import (
     SamplingCapability,
     SamplingToolsCapability,
 )
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasChoices, BaseModel, RootModel, ValidationError, create_model
+from pydantic.fields import FieldInfo
 from typing_extensions import TypeIs, override
 
-from askback.integration.engine.annotations import is_class_of
+from askback.integration.engine.annotations import arms, is_class_of
+from askback.integration.engine.host import Kind, Limits
 from askback.markers import (
     CancelledElicitation,
     DeclinedElicitation,
@@ -40,6 +44,8 @@ from askback.markers import (
     SDKElicit,
 )
 
+logger = logging.getLogger(__name__)
+
 Marker = SDKElicit[Any] | Sample | ListRoots
 MARKERS = (SDKElicit, Sample, ListRoots)
 
@@ -47,6 +53,7 @@ WRONG_KIND = "the response is not an answer to its question"
 MISFIT = "the accepted content does not fit the question"
 
 Refusal = DeclinedElicitation | CancelledElicitation
+REFUSALS = (DeclinedElicitation, CancelledElicitation)
 Action = Literal["accept", "decline", "cancel"]
 
 
@@ -62,11 +69,12 @@ class Accepted(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer as the client sent it, and the digest of what it answers."""
+    """What a client answered of what it was asked, and the digest of the question."""
 
     digest: str
     action: Action
-    content: Any
+    content: str | None
+    """What was accepted, as JSON text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +86,22 @@ class Form:
     choices: dict[str, frozenset[str]]
     """The texts to choose from, where the form says so."""
 
-    def answered(self, content: object) -> dict[str, Any]:
-        """What of `content` was asked for. Where the form forbids anything else, that is left in, for the model to see.
+    def answered(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        """What of `content` was asked for.
 
         Raises:
-            ValueError: If it is no mapping, or a choice is none of those that were offered.
+            ValueError: If a choice is not one of those offered, or the form forbids other fields and there are some.
         """
-        if not isinstance(content, dict):
+        fields: Mapping[str, Any] = self.schema["properties"]
+        asked_for = {name: content[name] for name in fields if name in content}
+        if len(asked_for) < len(content) and self.schema.get("additionalProperties") is False:
             raise ValueError(MISFIT)
-        content = cast("dict[str, Any]", content)
         for name, offered in self.choices.items():
-            chosen = content.get(name)
+            chosen = asked_for.get(name)
             several = cast("list[Any]", chosen) if isinstance(chosen, list) else [chosen]
             if any(isinstance(each, str) and each not in offered for each in several):
                 raise ValueError(MISFIT)
-        if self.schema.get("additionalProperties") is False:
-            return content
-        return {name: value for name, value in content.items() if name in self.schema["properties"]}
+        return asked_for
 
 
 class Forms:
@@ -108,21 +115,88 @@ class Forms:
         """The form for `model`, rendered when it is first needed.
 
         Raises:
-            TypeError: If it is not a pydantic model, or has a field the protocol cannot ask for.
+            TypeError: If it is not a pydantic model, or has a field that a form cannot ask for.
         """
+        if not is_class_of(model, BaseModel):
+            raise TypeError(
+                f"a question is answered with a pydantic model, not {model!r}; put it into one, as in class "
+                "Answer(BaseModel): value: ..."
+            )
         form = self._rendered.get(model)
         if form is None:
-            if not is_class_of(model, BaseModel):
-                raise TypeError(f"a question takes a pydantic model for its answer, not {model!r}")
-            schema = render_elicitation_schema(model)
+            schema = _schema(model)
             form = self._rendered[model] = Form(schema, _fingerprint(schema), _choices(schema))
         return form
+
+
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    """A model as a flat form, every field of which can be asked for and answered."""
+    if issubclass(model, RootModel):
+        raise TypeError("a form has named fields, which a RootModel has not; use a BaseModel with a field for it")
+    fields = model.model_fields
+    for name, field in fields.items():
+        members = [arm for arm in arms(field.annotation) if is_class_of(arm, Enum)]
+        if members:
+            values = ", ".join(repr(each.value) for each in members[0])
+            raise TypeError(f"its field {name!r} is an Enum; write Literal[{values}] instead")
+    try:
+        schema = render_elicitation_schema(model)
+    except TypeError:
+        raise TypeError(f"{_unaskable(model)}; {CAN_ASK}") from None
+    if "properties" not in schema:
+        # A model that contains itself is rendered as a reference to its own definition.
+        raise TypeError(f"it contains itself; {CAN_ASK}")
+    asked: set[str] = set(schema["properties"])
+    taken = {name: _names(name, field.validation_alias, model) for name, field in fields.items()}
+    lost = [name for name, names in taken.items() if fields[name].is_required() and not names & asked]
+    lost += asked.difference(*taken.values())
+    if lost:
+        raise TypeError(
+            f"its field {lost[0]!r} has an alias that an answer cannot carry; use a plain name as the alias"
+        )
+    return schema
+
+
+CAN_ASK = (
+    "a form asks for text, numbers, yes or no, dates, one choice (Literal['a', 'b']) or several "
+    "(list[Literal['a', 'b']])"
+)
+
+
+def _unaskable(model: type[BaseModel]) -> str:
+    """Which fields of a model a form cannot ask for, in words."""
+    fields = {name: field for name, field in model.model_fields.items() if not _can_be_asked(name, field)}
+    return ", ".join(f"its field {name!r} is {field.annotation!r}" for name, field in fields.items())
+
+
+def _can_be_asked(name: str, field: FieldInfo) -> bool:
+    try:
+        render_elicitation_schema(create_model("Alone", **{name: (field.annotation, field)}))  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownArgumentType]
+    except TypeError:
+        return False
+    return True
+
+
+def _names(name: str, alias: object, model: type[BaseModel]) -> set[str]:
+    """The names under which a field takes its value."""
+    config = model.model_config
+    choices = alias.choices if isinstance(alias, AliasChoices) else [alias]
+    names = {each for each in choices if isinstance(each, str)} if config.get("validate_by_alias", True) else set[str]()
+    if alias is None or config.get("validate_by_name") or config.get("populate_by_name"):
+        names.add(name)
+    return names
 
 
 class Question(ABC):
     """What a resolver asks, rendered."""
 
+    kind: Kind
     result_type: type[ElicitResult | CreateMessageResult | CreateMessageResultWithTools | ListRootsResult]
+
+    @property
+    def text(self) -> str:
+        """What a person is asked, where it is a person who is asked."""
+        return ""
 
     @abstractmethod
     def digest(self) -> str:
@@ -141,7 +215,7 @@ class Question(ABC):
         """Read a response.
 
         Raises:
-            ValueError: If it is no answer to this question, with a sentence fit for anyone to read.
+            ValueError: If it does not answer this question, with a sentence fit for anyone to read.
         """
 
     @abstractmethod
@@ -160,34 +234,51 @@ def question_of(marker: Marker, forms: Forms) -> Question:
         TypeError: If the marker asks for something the protocol cannot ask.
     """
     if isinstance(marker, SDKElicit):
+        if not isinstance(marker.message, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"the message of a question is a string, not {type(marker.message).__name__}")
         return _FormQuestion(marker.message, marker.schema, forms.of(marker.schema))
     if isinstance(marker, Sample):
         return _SampleQuestion(marker)
     return _RootsQuestion()
 
 
-def outcome_of(question: Question, response: InputResponse, resolver: str) -> tuple[Answer, Accepted | Refusal]:
+def outcome_of(
+    question: Question, response: InputResponse, resolver: str, limits: Limits
+) -> tuple[Answer, Accepted | Refusal]:
     """Read a response that has just arrived: the answer to keep, and what it means.
 
     Raises:
-        ToolError: If it does not answer the question. The sentence says nothing of what was sent.
+        ToolError: If it does not answer the question. The sentence repeats nothing of what was sent.
     """
     try:
         answer = question.answer(response)
+        if answer.content is not None and len(answer.content) > limits.answer:
+            raise ValueError(f"the answer is longer than {limits.answer} characters")
         return answer, question.outcome(answer)
     except ValidationError:
-        raise ToolError(f"Resolver {resolver!r}: {MISFIT}") from None
+        reason = MISFIT
     except ValueError as error:
-        raise ToolError(f"Resolver {resolver!r}: {error}") from None
+        reason = str(error)
+    except Exception as error:
+        # A validator of the author's has a bug. What it raises may repeat the answer, so it goes nowhere.
+        logger.warning("A validator of the form that resolver %r asks for raised %s", resolver, type(error).__name__)
+        reason = MISFIT
+    raise ToolError(f"Resolver {resolver!r}: {reason}")
 
 
 class _FormQuestion(Question):
+    kind = "elicitation"
     result_type = ElicitResult
 
     def __init__(self, message: str, model: type[BaseModel], form: Form) -> None:
         self.message = message
         self.model = model
         self.form = form
+
+    @property
+    @override
+    def text(self) -> str:
+        return self.message
 
     @override
     def digest(self) -> str:
@@ -212,9 +303,11 @@ class _FormQuestion(Question):
     def answer(self, response: InputResponse) -> Answer:
         if not isinstance(response, ElicitResult):
             raise ValueError(WRONG_KIND)
-        if response.action == "accept" and response.content is None:
+        if response.action != "accept":
+            return Answer(self.digest(), response.action, None)
+        if response.content is None:
             raise ValueError("the answer was accepted without content")
-        return Answer(self.digest(), response.action, response.content)
+        return Answer(self.digest(), "accept", json.dumps(self.form.answered(response.content)))
 
     @override
     def outcome(self, answer: Answer) -> Accepted | Refusal:
@@ -222,27 +315,30 @@ class _FormQuestion(Question):
             return DeclinedElicitation()
         if answer.action == "cancel":
             return CancelledElicitation()
-        return Accepted(self.model.model_validate(self.form.answered(answer.content)))
+        # As JSON, since that is what it is: a strict model takes a date from it, and none from a Python string.
+        return Accepted(self.model.model_validate_json(answer.content or ""))
 
 
 class _ResultQuestion(Question):
-    """A question without a decline arm: its answer is the result itself."""
+    """A question that cannot be declined: its answer is the result itself."""
 
     @override
     def answer(self, response: InputResponse) -> Answer:
-        content = response.model_dump(mode="json", by_alias=True, exclude_none=True)
+        content = response.model_dump_json(by_alias=True, exclude_none=True)
         try:
-            self.result_type.model_validate(content)
+            self.result_type.model_validate_json(content)
         except ValidationError:
             raise ValueError(WRONG_KIND) from None
         return Answer(self.digest(), "accept", content)
 
     @override
     def outcome(self, answer: Answer) -> Accepted:
-        return Accepted(self.result_type.model_validate(answer.content))
+        return Accepted(self.result_type.model_validate_json(answer.content or ""))
 
 
 class _SampleQuestion(_ResultQuestion):
+    kind = "sampling"
+
     def __init__(self, sample: Sample) -> None:
         self.params = sample.params
         self.uses_tools = sample.params.tools is not None or sample.params.tool_choice is not None
@@ -266,6 +362,7 @@ class _SampleQuestion(_ResultQuestion):
 
 
 class _RootsQuestion(_ResultQuestion):
+    kind = "roots"
     result_type = ListRootsResult
 
     @override

@@ -4,19 +4,20 @@ from collections import deque
 from collections.abc import Hashable, Mapping
 from functools import partial
 from inspect import isawaitable
+from textwrap import shorten
 from typing import Any
 
 import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import InputRequiredResult
 
-from askback.integration.engine.channels import Channel, open_channel
+from askback.integration.engine.channels import Channel, open_channel, question_for
 from askback.integration.engine.graph import ResolverPlan, identity
 from askback.integration.engine.host import Host
-from askback.integration.engine.questions import Accepted, Refusal, is_marker
+from askback.integration.engine.questions import REFUSALS, Accepted, Refusal, is_marker
 from askback.markers import SDKResolve
 
 
@@ -35,12 +36,12 @@ async def resolve_arguments(
 
     Raises:
         ToolError: If a question was declined or cancelled and a parameter needs its value, the client's response does
-            not answer the question, or there is no client to ask.
+            not answer the question, or there is nobody to ask.
         MCPError: If the client did not declare that it can answer such a question.
     """
     run = _Resolution(tuple(plans.values()), tool_args, host)
     await run.complete()
-    asked = run.channel.input_required() if run.channel is not None else None
+    asked = run.channel.close() if run.channel is not None else None
     if asked is not None:
         return asked
     return {
@@ -78,6 +79,9 @@ class _Resolution:
                 await self._run(self._ready.popleft())
             else:
                 await self._run_together()
+        # A thread cannot be cancelled, only waited for, and returns as if nothing had happened. No body, no dependent
+        # resolver and no question may start once the call is cancelled, so each of them checks first.
+        await checkpoint_if_cancelled()
 
     def deliver(self, index: int, takes_outcome: bool) -> Any:
         """What a consumer of a settled resolver gets."""
@@ -125,10 +129,12 @@ class _Resolution:
         group.cancel_scope.cancel()
 
     async def _run(self, plan: ResolverPlan) -> None:
+        if plan.waits_for:
+            await checkpoint_if_cancelled()
         given: dict[str, Any] = {name: self._arguments[name] for name in plan.arguments}
         for name, kind in plan.contexts:
             given[name] = self._host.context(kind)
-        for name, dependency, takes_outcome in plan.dependencies:
+        for name, dependency, takes_outcome in plan.links:
             given[name] = self.deliver(dependency, takes_outcome)
         if plan.is_async:
             value = await plan.fn(**given)
@@ -137,23 +143,34 @@ class _Resolution:
             if isawaitable(value):
                 value = await value
         if is_marker(value):
-            # A thread is waited for even when the call has failed meanwhile: it has nobody to ask any more.
-            if self._failures:
-                return
+            await checkpoint_if_cancelled()
             if self.channel is None:
                 self.channel = open_channel(self._host, self._plans, self._settled)
-            outcome = await self.channel.ask(plan, value)
+            question = question_for(plan, value)
+            outcome = await self.channel.ask(plan, question)
             if outcome is None:
                 return
-            if isinstance(outcome, Accepted):
-                value = outcome.value
-            elif plan.required_as is None:
-                self._refusals[plan.index] = outcome
-            else:
-                raise ToolError(
-                    f"Resolver for parameter {plan.required_as!r} could not resolve: elicitation was {outcome.action}"
-                )
+            value = self._received(plan, outcome, question.text)
+        elif not plan.graph.outcomes.isdisjoint(type(value).__mro__):
+            # A resolver may pass on the outcome of another's question, or of one that it asked by itself.
+            value = self._received(plan, value if isinstance(value, REFUSALS) else Accepted(value.data))
         self._settle(plan, value)
+
+    def _received(self, plan: ResolverPlan, outcome: Accepted | Refusal, question: str = "") -> Any:
+        """The accepted value; None where somebody said no, which is noted for those who take the outcome.
+
+        Raises:
+            ToolError: If somebody said no and a parameter needs the value. The first sentence is the SDK's.
+        """
+        if isinstance(outcome, Accepted):
+            return outcome.value
+        if plan.required_as is not None:
+            raise ToolError(
+                f"Resolver for parameter {plan.required_as!r} could not resolve: elicitation was {outcome.action}. "
+                f"{_explained(outcome, question)}"
+            )
+        self._refusals[plan.index] = outcome
+        return None
 
     def _settle(self, plan: ResolverPlan, value: Any) -> None:
         self._values[plan.index] = value
@@ -164,3 +181,10 @@ class _Resolution:
             self._missing[dependent] -= 1
             if not self._missing[dependent]:
                 self._ready.append(self._plans[dependent])
+
+
+def _explained(refusal: Refusal, question: str) -> str:
+    """For the model that called the tool: what was refused, and that asking again will not help."""
+    did = "declined" if refusal.action == "decline" else "cancelled"
+    asked = f"The user {did} the question {shorten(question, 200)!r}" if question else f"The user {did}"
+    return f"{asked}; calling the tool again with the same arguments will not change that."
