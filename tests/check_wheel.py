@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 PROMISES = {
     "": """
 import askback, askback.integration
+from askback.agents import Accept, Answers, Console, Question, rules_from, when
 askback.integration.resolve_arguments
 try:
     askback.integration.FastMCP

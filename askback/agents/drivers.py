@@ -6,7 +6,7 @@ framework expects.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
@@ -33,6 +33,7 @@ from askback.agents.decide import Decision, Refusal
 from askback.agents.errors import AnsweringError
 from askback.agents.observe import span_of
 from askback.agents.suspension import SuspendedQuestion, Suspension
+from askback.exchange.question import Question
 
 logger = logging.getLogger(__name__)
 
@@ -126,6 +127,7 @@ class Rounds(Driver):
         return _sent(outcome)
 
     def _start(self, call: Call, resumed: Suspension | None) -> _Position:
+        """Start a call: afresh, where it was suspended, or over again with the answers it had."""
         if resumed is None:
             return _Position()
         if resumed.round:
@@ -159,22 +161,11 @@ class Rounds(Driver):
             await anyio.sleep(STATE_ONLY_DELAY * number)
             return _Position(None, asked.request_state, number)
         questions = {key: self._answering.question(call, each, key, number) for key, each in requests.items()}
-        context = ClientRequestContext(session=self._session, request_id=call.tool, meta=None)
-        outcomes: dict[str, Decision | Failure] = {}
-
-        async def answer(key: str, request: InputRequest) -> None:
-            outcomes[key] = outcome = await self._answering.answer(call, questions[key], request, context)
-            if isinstance(outcome, Failure) or isinstance(outcome.response, ErrorData | Refusal):
-                group.cancel_scope.cancel()
-
         before = len(call.answered)
-        with span_of(call, f"answer round {number}", {"askback.round": number, "askback.questions": len(requests)}):
-            async with anyio.create_task_group() as group:
-                for key, request in requests.items():
-                    group.start_soon(answer, key, request)
-        for outcome in outcomes.values():
-            if isinstance(outcome, Failure):
-                return outcome
+        outcomes = await self._answers(call, questions, requests, number)
+        failure = next((outcome for outcome in outcomes.values() if isinstance(outcome, Failure)), None)
+        if failure is not None:
+            return failure
         responses: dict[str, InputResponse | None] = {}
         for key, outcome in cast("dict[str, Decision]", outcomes).items():
             if isinstance(outcome.response, Refusal):
@@ -187,6 +178,25 @@ class Rounds(Driver):
             given = call.all_given(of_the_first=before)
             return self._answering.suspend(call, kept, given, asked.request_state, number)
         return _Position(cast("InputResponses", responses), asked.request_state, number)
+
+    async def _answers(
+        self, call: Call, questions: Mapping[str, Question], requests: Mapping[str, InputRequest], number: int
+    ) -> dict[str, Decision | Failure]:
+        """Answer questions at the same time, until all are answered or one of them fails the call."""
+        context = ClientRequestContext(session=self._session, request_id=call.tool, meta=None)
+        outcomes: dict[str, Decision | Failure] = {}
+
+        async def answer(key: str, request: InputRequest) -> None:
+            outcomes[key] = outcome = await self._answering.answer(call, questions[key], request, context)
+            if isinstance(outcome, Failure) or isinstance(outcome.response, ErrorData | Refusal):
+                group.cancel_scope.cancel()
+
+        attributes = {"askback.round": number, "askback.questions": len(requests)}
+        with span_of(call, f"answer round {number}", attributes):
+            async with anyio.create_task_group() as group:
+                for key, request in requests.items():
+                    group.start_soon(answer, key, request)
+        return outcomes
 
     def _limit(self, call: Call, sentence: str) -> Refusal:
         logger.warning("A call of tool %r of server %r hit a limit: %s", call.tool, self._answering.server(), sentence)

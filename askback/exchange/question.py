@@ -53,6 +53,11 @@ class Question(Document):
     round: int = 1
     """The round of the call that asks it; always 1 on connections before 2026-07-28."""
 
+    @property
+    def in_rounds(self) -> bool:
+        """Whether it came in a round (2026-07-28 and later) rather than as a request of its own."""
+        return self.key is not None
+
     @cached_property
     def form(self) -> Form | None:
         """For forms: the fields to fill in, read from `schema`."""

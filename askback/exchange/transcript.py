@@ -143,7 +143,7 @@ def _call_lines(call: ToolCall) -> list[str]:
     number = 0
     for exchange in call.exchanges:
         question = exchange.question
-        if question.key is not None and question.round != number:
+        if question.in_rounds and question.round != number:
             number = question.round
             lines.append(f"  round {number}")
         asker = (
