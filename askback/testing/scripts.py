@@ -290,7 +290,7 @@ class _Replay(Script):
 
 def _expected(question: Question, left: list[Exchange]) -> Exchange:
     """The recorded exchange that a question should repeat."""
-    in_rounds, was_in_rounds = question.key is not None, left[0].question.key is not None
+    in_rounds, was_in_rounds = question.in_rounds, left[0].question.in_rounds
     if in_rounds and was_in_rounds:
         # By key first: two resolvers may ask in the same words, and get different answers.
         candidates = [each for each in left if each.question.key == question.key] or [
@@ -314,7 +314,7 @@ def _answer_in(exchange: Exchange) -> Answer:
 def _difference(before: Question, now: Question) -> str:
     """How two questions differ, as a diff; empty if they do not."""
     # Older connections have no keys and rounds, and only they carry the title of a whole form.
-    in_rounds = before.key is not None and now.key is not None
+    in_rounds = before.in_rounds and now.in_rounds
     ignored = {"server", "arguments"} if in_rounds else {"server", "arguments", "key", "round"}
 
     def lines(question: Question) -> list[str]:
@@ -339,7 +339,7 @@ def _kind(pattern: QuestionPattern) -> Kind | None:
 
 def _is_same(one: Question, other: Question) -> bool:
     """Whether two questions come from the same resolver, or look the same to a person."""
-    return (one.key is not None and one.key == other.key) or one.fingerprint() == other.fingerprint()
+    return (one.in_rounds and one.key == other.key) or one.fingerprint() == other.fingerprint()
 
 
 def _check_pattern(pattern: object) -> None:

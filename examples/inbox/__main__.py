@@ -37,8 +37,7 @@ async def story(options: Options) -> None:
 
 def described(file: Path) -> str:
     """What a suspended run consists of."""
-    # Only questions of 2026-07-28 have a key, by which the call goes on.
-    resumable = all(pending.question.key is not None for pending in steps.questions_in(file))
+    resumable = all(pending.question.in_rounds for pending in steps.questions_in(file))
     then = "goes on where it stopped" if resumable else "is made again from the start"
     return (
         f"Now the run is {file.stat().st_size} bytes of JSON, and no process is running. Once answered, a call {then}."

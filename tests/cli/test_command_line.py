@@ -79,10 +79,11 @@ def test_the_package_can_be_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     ("command", "absent"),
     [
         (["--version"], ["fastmcp", "mcp", "pydantic", "pydantic_ai"]),
-        (["graph", "tests/cli/shop.py"], ["pydantic_ai"]),
-        (["check", "tests/cli/shop.py"], ["pydantic_ai"]),
+        (["graph", "tests/cli/shop.py"], ["askback.testing", "pydantic_ai"]),
+        (["check", "tests/cli/shop.py"], ["askback.testing", "pydantic_ai"]),
+        (["call", "tests/cli/shop.py", "hello"], ["askback.testing", "pydantic_ai"]),
     ],
-    ids=["version", "graph", "check"],
+    ids=["version", "graph", "check", "call"],
 )
 def test_a_command_imports_only_what_it_needs(command: list[str], absent: list[str]) -> None:
     code = (
