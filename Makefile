@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find askback -name '*.py' -o -name py.typed) pytest_askback.py
 
-.PHONY: setup demo test lint bench docs constraints clean
+.PHONY: setup demo test quick lint bench docs constraints clean
 
 setup: .venv/ready
 
@@ -18,9 +18,15 @@ setup: .venv/ready
 demo: .venv/ready
 	@$(BIN)/python -m examples.demo $(if $(MODEL),--model $(MODEL))
 
-test: .venv/ready .venv/wheel-checked
+# Everything, with coverage. The wheel comes last, so that failing tests show first.
+test: .venv/ready
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage report
+	@$(MAKE) --no-print-directory .venv/wheel-checked
+
+# For the inner loop: all but the tests that start processes.
+quick: .venv/ready
+	$(BIN)/python -m pytest -m "not processes"
 
 # The wheel alone, with each extra, in an environment that has nothing else.
 .venv/wheel-checked: .venv/ready tests/check_wheel.py README.md LICENSE $(SOURCES)
@@ -41,7 +47,7 @@ bench: .venv/ready
 	$(BIN)/python -m benchmarks.toolset
 	$(BIN)/python -m benchmarks.waiting
 
-# Writes the versions that are installed now, for everyone else.
+# Write the installed versions to constraints.txt, for everyone else.
 constraints: .venv/ready
 	$(BIN)/python -m pip freeze --exclude-editable --all > constraints.txt
 

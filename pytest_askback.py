@@ -1,12 +1,13 @@
-"""The pytest plugin: the fixture `askback`, and the marker of the same name.
+"""The pytest plugin: the fixture `askback`, the marker of the same name, and readable failures.
 
-It stands outside the package, so that loading it imports nothing of askback: test suites that do not use it pay
-nothing, and coverage of the package sees its first import.
+It is not part of the package, so that loading it does not import askback: test suites that do not use it pay nothing,
+and coverage sees the package's first import.
 """
 
 import functools
 import inspect
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -18,20 +19,36 @@ GENERATIONS = ("2026-07-28", "2025-11-25")
 CONNECTIONS = ("memory", "http", "stdio")
 
 RUNNERS = ("anyio", "asyncio", "trio")
-"""The markers by which other plugins are told to run an async test."""
+"""The markers that leave an async test to another plugin."""
+
+LIBRARIES = frozenset(
+    {
+        "_pytest",
+        "anyio",
+        "askback",
+        "asyncio",
+        "contextlib",
+        "fastmcp",
+        "mcp",
+        "pluggy",
+        "pydantic_ai",
+        "pydantic_graph",
+    }
+)
+"""Packages whose frames are left out of a failure: the test, its server and its agent are what people look for."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Register the marker."""
     config.addinivalue_line(
         "markers",
         "askback(*generations, over='memory'): run a test that uses the `askback` fixture on one protocol generation "
-        "('2026-07-28' or '2025-11-25'), or over other connections ('memory', 'http', 'stdio', or several of them).",
+        "('2026-07-28' or '2025-11-25'), or over other connections (one or several of 'memory', 'http' and 'stdio').",
     )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test for each protocol generation and connection that it is to run on."""
+    """Run a test on each protocol generation and connection that its marker asks for."""
     if "askback" in metafunc.fixturenames:
         generations, connections = _chosen(metafunc.definition)
         cases = [(generation, over) for generation in generations for over in connections]
@@ -41,7 +58,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run async tests that use the fixture where nothing is set up to run async tests."""
+    """Run async tests that use the fixture if no other plugin does."""
     given = pyfuncitem.funcargs
     if not inspect.iscoroutinefunction(pyfuncitem.obj) or "askback" not in given or "anyio_backend" in given:
         return None
@@ -54,16 +71,52 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the conversations of a failed test that uses the fixture, instead of the libraries between its lines."""
+    rehearsal: Rehearsal | None = getattr(item, "funcargs", {}).get("askback")
+    if rehearsal is None or call.excinfo is None:
+        return (yield)
+    error = call.excinfo.value
+    if not item.config.getoption("fulltrace"):
+        call.excinfo = pytest.ExceptionInfo[BaseException].from_exception(
+            error.with_traceback(_without_libraries(error))
+        )
+    report = yield
+    # A ConversationError shows its own conversation.
+    shown = getattr(error, "conversation", None)
+    others = [each.picture() for each in rehearsal.conversations if each.calls and each is not shown]
+    if report.failed and others:
+        report.sections.append(("askback conversation", "\n\n".join(others)))
+    return report
+
+
 @pytest.fixture
 def askback(request: pytest.FixtureRequest) -> "Rehearsal":
-    """Tries out servers that ask and agents that answer, on each protocol generation."""
+    """Tests servers that ask and agents that answer, on each protocol generation."""
     from askback.testing import Rehearsal
 
     return Rehearsal(*getattr(request, "param", ()))
 
 
+def _without_libraries(error: BaseException) -> TracebackType | None:
+    """The traceback of an error, without the frames of libraries."""
+    entries: list[TracebackType] = []
+    entry = error.__traceback__
+    while entry is not None:
+        if str(entry.tb_frame.f_globals.get("__name__")).partition(".")[0] not in LIBRARIES:
+            entries.append(entry)
+        entry = entry.tb_next
+    trace = None
+    for each in reversed(entries):
+        trace = TracebackType(trace, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return trace or error.__traceback__
+
+
 def _chosen(test: pytest.Item) -> tuple[Sequence[str], Sequence[str]]:
-    """The generations and the connections that a test's marker says, checked."""
+    """The generations and connections in a test's marker, checked."""
     marker = test.get_closest_marker("askback")
     if marker is None:
         return GENERATIONS, CONNECTIONS[:1]
@@ -73,7 +126,7 @@ def _chosen(test: pytest.Item) -> tuple[Sequence[str], Sequence[str]]:
     known = all(each in GENERATIONS for each in generations) and all(each in CONNECTIONS for each in over)
     if not known or not over or set(marker.kwargs) - {"over"}:
         raise pytest.UsageError(
-            f"{test.nodeid}: the marker askback takes generations, of {GENERATIONS}, and over=, one or several of "
-            f"{CONNECTIONS}, not {marker.args} and {marker.kwargs}"
+            f"{test.nodeid}: the marker askback takes generations out of {GENERATIONS}, and over= with one or "
+            f"several of {CONNECTIONS}, not {marker.args} and {marker.kwargs}"
         )
     return generations, over

@@ -1,4 +1,4 @@
-"""What the examples' command lines share: their options, and an exit code that tells how the story went."""
+"""What the examples' command lines share: their options, and an exit code that says how the story went."""
 
 import argparse
 import asyncio
@@ -15,32 +15,32 @@ T = TypeVar("T")
 
 
 class Options(argparse.Namespace):
-    """What was said on the command line."""
+    """The options of the command line."""
 
     mode: Literal["auto", "legacy"]
-    """What `fastmcp.Client` takes: the newest generation, or the one before it."""
+    """The `mode` of `fastmcp.Client`: the newest generation, or the one before it."""
     http: bool = False
     model: "Model | None" = None
 
 
 class StoryError(Exception):
-    """The story cannot go on as it is told; the message says why."""
+    """The story cannot go on; the message says why."""
 
 
 def expect(got: object, wanted: object) -> None:
-    """Hold the story to what it promises.
+    """Check that the story goes as planned.
 
     Raises:
-        StoryError: If it went another way.
+        StoryError: If it does not.
     """
     if got != wanted:
-        raise StoryError(f"The story went another way. It should have come to {wanted!r}, and came to {got!r}.")
+        raise StoryError(f"The story went another way: expected {wanted!r}, got {got!r}.")
 
 
 def parser_for(
     name: str, description: str | None, *, model: bool = False, http: bool = False
 ) -> argparse.ArgumentParser:
-    """A parser for an example's options: the generation, and the model and the transport where it offers them."""
+    """A parser for an example's options: the generation, and the model and the transport if it offers them."""
     parser = argparse.ArgumentParser(
         prog=f"python -m examples.{name}",
         description=description,
@@ -53,10 +53,10 @@ def parser_for(
         action="store_const",
         const="legacy",
         default="auto",
-        help="speak protocol 2025-11-25 instead of 2026-07-28",
+        help="use protocol 2025-11-25 instead of 2026-07-28",
     )
     if http:
-        parser.add_argument("--http", action="store_true", help="host the server over HTTP instead of spawning it")
+        parser.add_argument("--http", action="store_true", help="serve over HTTP instead of spawning the server")
     if model:
         parser.add_argument(
             "--model", type=argument(_model), metavar="PROVIDER:NAME", help="a real model instead of the scripted one"
@@ -65,7 +65,7 @@ def parser_for(
 
 
 def run(parser: argparse.ArgumentParser, story: Callable[[Options], Coroutine[Any, Any, None]]) -> None:
-    """Read the options and tell the story. The process exits with 0 if it went as told, and otherwise says why not."""
+    """Parse the options and run the story. The process exits with 0 if it goes as planned, or else says why not."""
     options = parser.parse_args(namespace=Options())
     logging.disable(logging.CRITICAL)  # FastMCP logs each failing call, and some are meant to fail
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
@@ -82,7 +82,7 @@ def run(parser: argparse.ArgumentParser, story: Callable[[Options], Coroutine[An
 
 
 def argument(read: Callable[[str], T]) -> Callable[[str], T]:
-    """Read an argument so that what is wrong with it is said in its own words."""
+    """Parse an argument, and report its own error message if it is invalid."""
 
     def read_or_say(text: str) -> T:
         try:
@@ -94,6 +94,6 @@ def argument(read: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def _model(name: str) -> "Model":
-    from pydantic_ai.models import infer_model  # only here: most servers, and some examples, do without Pydantic AI
+    from pydantic_ai.models import infer_model  # not at the top: some examples do without Pydantic AI
 
     return infer_model(name)

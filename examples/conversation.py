@@ -1,4 +1,4 @@
-"""A client's side of the examples without an agent: somebody who answers, and calls that can be followed."""
+"""The client's side of the examples without an agent: a person who answers, and calls that print what happens."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -10,14 +10,14 @@ Reply = Mapping[str, Any] | Literal["decline", "cancel"]
 
 
 class Person:
-    """Somebody at the client, who gives these replies in turn, and declines whatever else is asked."""
+    """A person at the client, who gives these replies in order and declines every other question."""
 
     def __init__(self, *replies: Reply) -> None:
         self._replies = list(replies)
         self.asked: list[str] = []
 
     async def __call__(self, message: str, *_: Any) -> Any:
-        """Hear a question out, and answer it."""
+        """Answer a question."""
         reply: Reply = self._replies.pop(0) if self._replies else "decline"
         self.asked.append(message)
         print(f"   asked     {message}")
@@ -29,7 +29,7 @@ class Person:
 
 
 async def call(client: fastmcp.Client[Any], tool: str, **arguments: Any) -> str:
-    """Call a tool and print how it went. What it says is returned, after `failed: ` where it fails."""
+    """Call a tool and print what happens. Returns its text, prefixed with `failed: ` if it fails."""
     print(f"{tool}({shown(arguments)})")
     result = await client.call_tool(tool, arguments, raise_on_error=False)
     text = getattr(result.content[0], "text", "")
@@ -38,5 +38,5 @@ async def call(client: fastmcp.Client[Any], tool: str, **arguments: Any) -> str:
 
 
 def shown(values: Mapping[str, Any]) -> str:
-    """Names and values, as they are typed in Python."""
+    """Names and values, as keyword arguments in Python."""
     return ", ".join(f"{name}={value!r}" for name, value in values.items())

@@ -1,6 +1,6 @@
-"""A tool that asks before it deletes, and makes something of every answer: yes, no, a refusal, a dismissal.
+"""A tool that asks before it deletes, and handles every answer: yes, no, declined and cancelled.
 
-`ElicitationResult[Confirm]` hands the outcome to the tool, which decides what a refusal means. An empty folder is
+`ElicitationResult[Confirm]` gives the tool the outcome, so that it can decide what a refusal means. An empty folder is
 deleted without a question.
 """
 
@@ -20,23 +20,23 @@ folders = {"drafts": list[str](), "letters": ["ada.txt"], "photos": ["sea.jpg", 
 
 
 class Confirm(BaseModel):
-    """What somebody says about losing their files."""
+    """Whether the owner agrees to lose the files."""
 
     ok: bool = Field(description="Delete them?")
 
 
 async def confirm_delete(path: str) -> Confirm | Elicit[Confirm]:
-    """Ask whoever would lose something."""
+    """Ask, unless there is nothing to lose."""
     if path not in folders:
         raise ToolError(f"There is no folder {path!r}.")
     if not folders[path]:
         return Confirm(ok=True)
-    return Elicit(f"{path!r} holds {', '.join(folders[path])}. Delete it all the same?", Confirm)
+    return Elicit(f"{path!r} holds {', '.join(folders[path])}. Delete it anyway?", Confirm)
 
 
 @mcp.tool
 async def delete_folder(path: str, confirm: Annotated[ElicitationResult[Confirm], Resolve(confirm_delete)]) -> str:
-    """Delete a folder and all that is in it."""
+    """Delete a folder and everything in it."""
     match confirm:
         case AcceptedElicitation(data=Confirm(ok=True)):
             del folders[path]
@@ -44,27 +44,27 @@ async def delete_folder(path: str, confirm: Annotated[ElicitationResult[Confirm]
         case AcceptedElicitation():
             return f"Kept {path!r}, as you wish."
         case DeclinedElicitation():
-            return f"Kept {path!r}: you would not say."
+            return f"Kept {path!r}: you declined to answer."
         case _:
             return f"Kept {path!r}: you closed the question."
 
 
 async def story(options: Options) -> None:
-    """Delete an empty folder, then give all four answers about others."""
+    """Delete an empty folder, then give all four answers for others."""
     owner = Person({"ok": True}, {"ok": False}, "decline", "cancel")
     async with fastmcp.Client(mcp, mode=options.mode, elicitation_handler=owner) as client:
         print(f"On protocol {client.protocol_version}")
-        print("\nNothing to lose, nothing to ask.")
+        print("\nNothing to lose: no question.")
         expect(await call(client, "delete_folder", path="drafts"), "Deleted 'drafts'.")
         expect(owner.asked, [])
 
-        print("\nSomething to lose, and the four things one can say to a question.")
+        print("\nSomething to lose: a question, and the four possible answers.")
         expect(await call(client, "delete_folder", path="letters"), "Deleted 'letters'.")
         expect(await call(client, "delete_folder", path="photos"), "Kept 'photos', as you wish.")
-        expect(await call(client, "delete_folder", path="photos"), "Kept 'photos': you would not say.")
+        expect(await call(client, "delete_folder", path="photos"), "Kept 'photos': you declined to answer.")
         expect(await call(client, "delete_folder", path="photos"), "Kept 'photos': you closed the question.")
     expect((len(owner.asked), list(folders)), (4, ["photos"]))
-    print(f"\nWhat is left: {', '.join(folders)}")
+    print(f"\nLeft: {', '.join(folders)}")
 
 
 if __name__ == "__main__":

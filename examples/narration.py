@@ -1,4 +1,4 @@
-"""What an agent's run looks like from outside: the tools it calls, and who answers what they ask."""
+"""Prints an agent's run as it happens: the tools it calls, and who answers what they ask."""
 
 from collections.abc import AsyncIterable
 from typing import Any
@@ -19,7 +19,7 @@ async def narrate(ctx: RunContext[Any], events: AsyncIterable[AgentStreamEvent])
 
 
 def show_answer(record: AnswerRecord) -> None:
-    """Print a question, the answer and who gave it: an `on_answer`."""
+    """Print a question, its answer and who gave it: an `on_answer`."""
     given = f" with {shown(record.content)}" if record.question.schema and record.content else ""
     print(f"   asked     {record.question.message or f'({record.question.kind})'}")
     print(f"   answered  {record.action}{given}, by {record.policy}")

@@ -1,7 +1,7 @@
-"""Rules in a file: what an agent says to questions can be changed without changing the program.
+"""Rules in a file: change how an agent answers without changing the program.
 
-The rules are in policy_file.toml, beside this program; `--rules` takes others. What no rule is about is declined: a
-question is never accepted by default.
+The rules are in policy_file.toml, next to this program; `--rules` takes another file. A question that matches no rule
+is declined, never accepted.
 """
 
 from collections.abc import Awaitable, Callable
@@ -31,7 +31,7 @@ ACTIONS = {
 
 
 class Extra(BaseModel):
-    """Whether a guest wants something on top."""
+    """Whether a guest wants an extra."""
 
     wanted: bool = Field(description="Add it to the booking?")
 
@@ -40,7 +40,7 @@ Answered = ElicitationResult[Extra]
 
 
 def offer(extra: str) -> Callable[[], Awaitable[Elicit[Extra]]]:
-    """A resolver that asks about one thing."""
+    """A resolver that offers one extra."""
 
     async def ask() -> Elicit[Extra]:
         return Elicit(f"{extra}?", Extra)
@@ -59,11 +59,11 @@ async def book_room(
     """Book a room."""
     extras = {"breakfast": breakfast, "newsletter": newsletter, "insurance": insurance, "parking": parking}
     wanted = [name for name, answer in extras.items() if isinstance(answer, AcceptedElicitation) and answer.data.wanted]
-    return f"Booked for {nights} nights, with {', '.join(wanted) or 'nothing on top'}."
+    return f"Booked for {nights} nights, with {', '.join(wanted) or 'no extras'}."
 
 
 async def story(options: Options) -> None:
-    """Book a room, and let the file say what to add to it."""
+    """Book a room, and let the rules decide on the extras."""
     actions: dict[str, str] = {}
 
     def on_answer(record: AnswerRecord) -> None:
@@ -85,5 +85,5 @@ async def story(options: Options) -> None:
 
 if __name__ == "__main__":
     parser = parser_for("policy_file", __doc__, model=True)
-    parser.add_argument("--rules", type=argument(rules_from), metavar="FILE", help="a file of other rules")
+    parser.add_argument("--rules", type=argument(rules_from), metavar="FILE", help="another file of rules")
     run(parser, story)

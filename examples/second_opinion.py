@@ -1,7 +1,7 @@
-"""Tools that ask the caller's model before they act: for a word, and for a decision in a given form.
+"""Tools that ask the caller's model before they act: for one word, and for a structured decision.
 
-`Sample` asks whichever model the caller has; the server needs no key of its own. With `tools=` the model answers by
-calling one of them, so that what comes back is a form filled in and not a text to be understood.
+`Sample` asks the model of the caller, so the server needs no API key. With `tools=` the model answers by calling one of
+them, and its arguments are structured data instead of text.
 """
 
 from typing import Annotated
@@ -36,19 +36,19 @@ filed: dict[str, list[str]] = {}
 
 
 class Desk(BaseModel):
-    """Where a letter belongs."""
+    """The desk that a letter belongs to."""
 
     name: str
 
 
 async def review(text: str) -> Sample:
-    """A second opinion, in a word."""
+    """Ask for a second opinion, in one word."""
     asked = f"May this be published? Say yes or no, nothing else: {text}"
     return Sample([SamplingMessage(role="user", content=TextContent(text=asked))], max_tokens=10)
 
 
 async def choose_desk(letter: str) -> Sample:
-    """A decision, by a tool that the model has to call."""
+    """Ask for a decision, through a tool that the model must call."""
     asked = f"File this letter under a desk, sports or politics: {letter}"
     return Sample(
         [SamplingMessage(role="user", content=TextContent(text=asked))],
@@ -60,7 +60,7 @@ async def choose_desk(letter: str) -> Sample:
 
 @mcp.tool
 async def publish(text: str, opinion: Annotated[CreateMessageResult, Resolve(review)]) -> str:
-    """Publish a text, if a second opinion is for it."""
+    """Publish a text, if a second opinion agrees."""
     word = opinion.content.text if isinstance(opinion.content, TextContent) else ""
     if not word.lower().startswith("yes"):
         raise ToolError(f"Not published: the second opinion was {word!r}.")
@@ -80,14 +80,14 @@ async def file_letter(letter: str, choice: Annotated[CreateMessageResultWithTool
 
 
 def second_model(ctx: RunContext[object], request: CreateMessageRequestParams) -> Model:
-    """The model for a request. This one is scripted; the run's own would be `sampling_from="run"`."""
+    """The model for a request, here a scripted one; `sampling_from="run"` uses the run's own."""
     if request.tools:
         return calls("file_under", name="sports")
     return ScriptedModel(says="no" if "idiots" in str(request.messages) else "yes")
 
 
 async def story(options: Options) -> None:
-    """Publish what is fair, be kept from publishing what is not, and file a letter."""
+    """Publish a fair text, fail to publish an unfair one, and file a letter."""
     client = fastmcp.Client(mcp, mode=options.mode)
     sampling = "run" if options.model else second_model
     toolset = ResolverToolset[object](client, id="newsroom", sampling_from=sampling, on_answer=show_answer)
@@ -96,7 +96,7 @@ async def story(options: Options) -> None:
         ToolCallPart("publish", {"text": fair}),
         ToolCallPart("publish", {"text": unfair}),
         ToolCallPart("file_letter", {"letter": letter}),
-        says="One is out, one is not, and the letter is filed.",
+        says="One is published, one is not, and the letter is filed.",
     )
     agent = Agent(options.model or scripted, toolsets=[toolset])
     async with agent:

@@ -1,4 +1,4 @@
-"""A run that waits, as the document that it is."""
+"""A suspended run, as a document."""
 
 from pydantic import BaseModel
 from pydantic_ai import DeferredToolRequests
@@ -6,7 +6,7 @@ from pydantic_ai.messages import ModelMessage
 
 
 class Waiting(BaseModel):
-    """All there is of a run that waits."""
+    """Everything that a suspended run needs to go on."""
 
     messages: list[ModelMessage]
     requests: DeferredToolRequests

@@ -1,7 +1,7 @@
-"""A tool that touches only the directories its caller has opened to it.
+"""A tool that touches only the directories that its caller allows.
 
-`ListRoots` asks the client for them. The model may name any folder it likes: what lies outside is refused. Each run
-opens its own directories, so that one agent can work for everybody.
+`ListRoots` asks the client for them. Whichever folder the model names, a folder outside of them is rejected. Each run
+allows its own directories, so one agent can work for many users.
 """
 
 from pathlib import Path
@@ -26,21 +26,21 @@ mcp = FastMCP("Broom")
 
 
 async def ask_roots() -> ListRoots:
-    """Ask which directories are open."""
+    """Ask which directories are allowed."""
     return ListRoots()
 
 
-def open_folder(folder: str, roots: Annotated[ListRootsResult, Resolve(ask_roots)]) -> Path:
-    """The folder, if it lies in one of them, wherever its links and dots lead."""
+def allowed_folder(folder: str, roots: Annotated[ListRootsResult, Resolve(ask_roots)]) -> Path:
+    """The folder, with links and dots resolved, if it is in one of them."""
     path = Path(folder).resolve()
-    opened = [Path(url2pathname(root.uri.path or "")).resolve() for root in roots.roots]
-    if not any(path.is_relative_to(each) for each in opened):
-        raise ToolError(f"{path.name!r} is in none of the directories you opened. Nothing was touched.")
+    allowed = [Path(url2pathname(root.uri.path or "")).resolve() for root in roots.roots]
+    if not any(path.is_relative_to(each) for each in allowed):
+        raise ToolError(f"{path.name!r} is not in a directory that you allow. Nothing was touched.")
     return path
 
 
 @mcp.tool
-def remove_backups(folder: str, path: Annotated[Path, Resolve(open_folder)]) -> str:
+def remove_backups(folder: str, path: Annotated[Path, Resolve(allowed_folder)]) -> str:
     """Remove the backup files in a folder."""
     backups = sorted(path.glob("*.bak"))
     for backup in backups:
@@ -49,12 +49,12 @@ def remove_backups(folder: str, path: Annotated[Path, Resolve(open_folder)]) -> 
 
 
 def own_folder(ctx: RunContext[Path]) -> list[Path]:
-    """What a run opens: the folder of whoever it works for."""
+    """The directories that a run allows: the folder of its user."""
     return [ctx.deps]
 
 
 async def story(options: Options) -> None:
-    """Work for Ada, whose model reaches for Bob's folder as well."""
+    """Work for Ada, whose model also tries Bob's folder."""
     with TemporaryDirectory() as temporary:
         ada, bob = Path(temporary, "ada"), Path(temporary, "bob")
         for folder in (ada, bob):
@@ -63,13 +63,13 @@ async def story(options: Options) -> None:
                 (folder / name).touch()
         await tidy_up(ada, [ada, bob, ada / ".." / "bob"], options)
         left = {folder.name: sorted(each.name for each in folder.iterdir()) for folder in (ada, bob)}
-    print(f"\nLeft with Ada: {', '.join(left['ada'])}")
-    print(f"Left with Bob: {', '.join(left['bob'])}")
+    print(f"\nAda has: {', '.join(left['ada'])}")
+    print(f"Bob has: {', '.join(left['bob'])}")
     expect(left, {"ada": ["essay.txt"], "bob": ["essay.bak", "essay.txt"]})
 
 
 async def tidy_up(owner: Path, folders: list[Path], options: Options) -> None:
-    """Have an agent remove the backups of these folders, on behalf of somebody who owns one of them."""
+    """Have an agent remove the backups from these folders, on behalf of the owner of one of them."""
     client = fastmcp.Client(mcp, mode=options.mode)
     toolset = ResolverToolset[Path](client, id="broom", roots_from=own_folder, on_answer=show_answer)
     scripted = ScriptedModel(

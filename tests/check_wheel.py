@@ -67,11 +67,12 @@ def check(wheel: Path, extra: str, place: Path) -> str:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
+        print("Installing the wheel with each extra", flush=True)  # noqa: T201
         run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", place, ROOT)
         (wheel,) = place.glob("*.whl")
         with ThreadPoolExecutor(2) as pool:
             for done in pool.map(lambda extra: check(wheel, extra, place), PROMISES):
-                print(f"{done} imports what it promises")  # noqa: T201
+                print(f"{done} imports what it promises", flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

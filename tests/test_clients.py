@@ -346,6 +346,7 @@ async def test_a_connection_that_cannot_carry_a_question_says_so(askback: Rehear
             )
 
 
+@pytest.mark.processes
 async def test_a_malformed_response_is_one_stable_sentence() -> None:
     """No client library sends one, so this speaks JSON-RPC to a server of its own."""
     process = await anyio.open_process(

@@ -49,6 +49,7 @@ def test_python_runs_block_after_block(document: Path, eval_example: EvalExample
     [each for each in DOCUMENTS if any("def test_" in block for block in blocks(each, "python"))],
     ids=lambda each: each.name,
 )
+@pytest.mark.processes
 def test_tests_that_are_shown_pass(document: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
     code = "\n\n".join(blocks(document, "python"))
@@ -61,6 +62,7 @@ def test_tests_that_are_shown_pass(document: Path, pytester: pytest.Pytester, mo
 @pytest.mark.parametrize(
     "document", [each for each in DOCUMENTS if blocks(each, "console")], ids=lambda each: each.name
 )
+@pytest.mark.processes
 def test_commands_that_are_shown_print_what_is_shown(document: Path) -> None:
     for block in blocks(document, "console"):
         command, _, shown = block.partition("\n")
@@ -77,11 +79,12 @@ def test_commands_that_are_shown_print_what_is_shown(document: Path) -> None:
         assert [line.rstrip() for line in ran.stdout.splitlines()] == shown.splitlines()
 
 
+@pytest.mark.processes
 def test_the_picture_that_is_shown_is_drawn_so(tmp_path: Path) -> None:
-    drawn = tmp_path / "refund_desk.svg"
-    command = ["graph", "examples.refund_desk.server:mcp", "--format", "svg", "--output", str(drawn)]
+    drawn = tmp_path / "refund_desk.mmd"
+    command = ["graph", "examples.refund_desk.server:mcp", "--format", "mermaid", "--output", str(drawn)]
     subprocess.run([sys.executable, "-m", "askback.cli", *command], cwd=ROOT, check=True)
-    assert drawn.read_text() == (ROOT / "docs" / "refund_desk.svg").read_text()
+    assert [drawn.read_text()] == blocks(ROOT / "docs" / "command-line.md", "mermaid")
 
 
 @pytest.mark.parametrize("document", [each for each in DOCUMENTS if blocks(each, "toml")], ids=lambda each: each.name)

@@ -155,6 +155,7 @@ def test_the_engine_imports_no_framework() -> None:
         ("import askback.toolsets", ("askback.integration",)),
     ],
 )
+@pytest.mark.processes
 def test_a_process_imports_only_its_own_side(code: str, absent: tuple[str, ...]) -> None:
     loaded = f"{code}\nimport sys\nprint(sorted(set(sys.modules) & set({absent!r})))"
     ran = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""The examples, run as they are, in a folder where nothing may be left."""
+"""The examples, run as programs, in a folder where they must leave nothing behind."""
 
 import os
 import signal
@@ -15,6 +15,8 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from examples.command_line import StoryError, expect
 from examples.durable.__main__ import check_dbos
 from tests.processes import heeding_ctrl_c
+
+pytestmark = pytest.mark.processes
 
 ROOT = Path(__file__).parents[1]
 GENERATIONS = {"2026-07-28": [], "2025-11-25": ["--legacy"]}
@@ -43,7 +45,7 @@ async def run(folder: Path, module: str, *arguments: str) -> Ran:
 
 
 async def told(folder: Path, module: str, *arguments: str) -> dict[str, Ran]:
-    """An example on both generations at once, which goes well and leaves nothing behind."""
+    """Run an example on both generations at the same time; it must succeed and leave nothing behind."""
     runs: dict[str, Ran] = {}
 
     async def tell(generation: str, options: list[str]) -> None:
@@ -60,11 +62,11 @@ async def told(folder: Path, module: str, *arguments: str) -> dict[str, Ran]:
 
 async def test_the_bookshop_looks_up_works_out_and_asks_only_when_it_matters(tmp_path: Path) -> None:
     for generation, ran in (await told(tmp_path, "bookshop")).items():
-        schema = [f"The model is told that {tool} takes: title" for tool in ("reserve_book", "promise_delivery")]
+        schema = [f"The model sees that {tool} takes: title" for tool in ("reserve_book", "promise_delivery")]
         assert ran.under(f"On protocol {generation}")[:2] == schema
         assert ran.under("1. The stock is looked up").count("said      Reserved 'Dune' (6 copies left).") == 2
         assert ran.under("2. The delivery depends")[1:] == [
-            "said      'Neuromancer' would arrive in 2-3 weeks; 0 copies are here.",
+            "said      'Neuromancer' would arrive in 2-3 weeks; 0 copies are in stock.",
             "lookups   1",
         ]
         asks = ran.under("3. The customer is asked")
@@ -95,10 +97,10 @@ async def test_the_folder_is_deleted_only_by_a_yes_and_an_empty_one_without_a_qu
         assert ran.under("Something to lose")[3::4] == [
             "said      Deleted 'letters'.",
             "said      Kept 'photos', as you wish.",
-            "said      Kept 'photos': you would not say.",
+            "said      Kept 'photos': you declined to answer.",
             "said      Kept 'photos': you closed the question.",
         ]
-        assert ran.out.endswith("What is left: photos\n")
+        assert ran.out.endswith("Left: photos\n")
 
 
 @pytest.mark.parametrize("transport", [[], ["--http"]], ids=["stdio", "http"])
@@ -106,7 +108,7 @@ async def test_the_refund_desk_refunds_what_the_order_says(tmp_path: Path, trans
     scope = "asked     ORD-7002 has MUG, LAMP. Refund all of it, or one line?"
     for generation, ran in (await told(tmp_path, "refund_desk", *transport)).items():
         assert ran.under(f"A client, on protocol {generation}") == [
-            "The model is told that refund_order takes: order_id, reason"
+            "The model sees that refund_order takes: order_id, reason"
         ]
         assert ran.under("One line")[1:] == ['said      {"order_id":"ORD-7001","cents":1250,"restocked":false}']
         assert ran.under("Two lines")[1:] == [
@@ -116,7 +118,7 @@ async def test_the_refund_desk_refunds_what_the_order_says(tmp_path: Path, trans
             "answered  restock=True",
             'said      {"order_id":"ORD-7002","cents":6150,"restocked":true}',
         ]
-        assert ran.under("One of the two")[-2:] == [
+        assert ran.under("One of the two lines")[-2:] == [
             "answered  (declines)",
             'said      {"order_id":"ORD-7002","cents":4900,"restocked":false}',
         ]
@@ -152,8 +154,8 @@ async def test_the_workspace_is_all_that_is_touched(tmp_path: Path) -> None:
     for generation, ran in (await told(tmp_path, "workspace")).items():
         assert f"On protocol {generation}" in ran.out
         assert "said      Removed essay.bak from 'ada'." in ran.out
-        assert ran.out.count("failed    'bob' is in none of the directories you opened. Nothing was touched.") == 2
-        assert ran.out.endswith("Left with Ada: essay.txt\nLeft with Bob: essay.bak, essay.txt\n")
+        assert ran.out.count("failed    'bob' is not in a directory that you allow. Nothing was touched.") == 2
+        assert ran.out.endswith("Ada has: essay.txt\nBob has: essay.bak, essay.txt\n")
 
 
 async def test_the_policy_file_answers_what_it_has_rules_for(tmp_path: Path) -> None:
@@ -188,7 +190,7 @@ async def test_the_inbox_waits_in_a_file_between_processes(tmp_path: Path) -> No
     for ran in runs.values():
         ends = [line.split(maxsplit=2) for line in ran.out.splitlines() if line.startswith("   Process ")]
         assert len({process for _, process, _ in ends}) == 3
-        assert [how for _, _, how in ends[:2]] == ["ends. Questions that wait: 2", "ends. Questions that wait: 1"]
+        assert [how for _, _, how in ends[:2]] == ["ends. Pending questions: 2", "ends. Pending questions: 1"]
         assert ends[2][2].startswith("ends, and the run is done: Paid 1,200 to the paper mill. | Resolver for")
         assert "   Pay 48,000 to a friend of the boss for INV-32?\n" in ran.out
     assert "Once answered, a call goes on where it stopped." in runs["2026-07-28"].out
@@ -240,16 +242,16 @@ def test_the_durable_example_says_what_dbos_lacks(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_a_story_that_goes_another_way_says_so_and_fails(tmp_path: Path) -> None:
-    with pytest.raises(StoryError, match="should have come to 2, and came to 1"):
+    with pytest.raises(StoryError, match="expected 2, got 1"):
         expect(1, 2)
     ran = await run(tmp_path, "refund_desk", "--http", "--ask")  # with nobody at a terminal to ask
     assert ran.code == 1
-    assert ran.err.startswith("The story went another way.")
+    assert ran.err.startswith("The story went another way:")
     assert "answered  decline, by (nobody)" in ran.out
 
 
 @pytest.mark.parametrize("module", ["refund_desk", "inbox", "durable"])
-async def test_a_model_that_there_is_not_is_explained(tmp_path: Path, module: str) -> None:
+async def test_an_unknown_model_is_explained(tmp_path: Path, module: str) -> None:
     ran = await run(tmp_path, module, "--model", "nobody:nothing")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.endswith(f"python -m examples.{module}: error: argument --model: Unknown model: nobody:nothing\n")

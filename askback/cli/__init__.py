@@ -1,6 +1,7 @@
 """The command line: `askback graph`, `askback check` and `askback call`.
 
-A command is a function in a module of its own, both of its name.
+Each command is a function in the module of the same name. Only the modules that a command needs are imported: imports
+take longer than most commands do.
 """
 
 import os
@@ -14,36 +15,45 @@ from askback.cli.errors import CommandError
 
 COMMANDS = ("graph", "check", "call")
 
-COULD_NOT = 2
-"""The exit code of a command that could not do its work, as of one that was called wrongly."""
+FAILED = 2
+"""The exit code of a command that could not do its work, as of one with wrong options."""
 
 
 def main(tokens: Sequence[str] | None = None) -> None:
-    """Run the command that `tokens`, or else the arguments of the process, spell out; exit with its code."""
+    """Run the command in `tokens`, by default the arguments of the process, and exit with its code."""
+    typed = sys.argv[1:] if tokens is None else list(tokens)
     try:
         from cyclopts import App
 
-        from askback.cli.console import as_line
-
-        commands = [getattr(import_module(f"askback.cli.{name}"), name) for name in COMMANDS]
+        commands = [getattr(import_module(f"askback.cli.{name}"), name) for name in _needed(typed)]
     except ModuleNotFoundError as missing:
         _fail(f"the command line needs {missing.name}: pip install 'askback[cli]'")
-    app = App("askback", help="Look into MCP servers whose tools ask back, and call them.", version=version("askback"))
+    app = App("askback", help="Inspect and call MCP servers whose tools ask back.", version=version("askback"))
     for command in commands:
         app.command(command)
     try:
         try:
-            app(sys.argv[1:] if tokens is None else tokens)
+            app(typed)
         finally:
             sys.stdout.flush()
     except CommandError as error:
+        from askback.cli.screen import as_line
+
         _fail(as_line(str(error)))
     except BrokenPipeError:
-        # Whoever reads the output has had enough, as `head` has. Python would still write the rest, and complain.
+        # The reader has closed the pipe, as `head` does. Otherwise Python would try to flush the rest, and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(COULD_NOT)
+        sys.exit(FAILED)
+
+
+def _needed(typed: Sequence[str]) -> Sequence[str]:
+    """The commands to import: the one that is typed, none for the version, and all to list them."""
+    first = typed[0] if typed else ""
+    if first in COMMANDS:
+        return [first]
+    return [] if first == "--version" else COMMANDS
 
 
 def _fail(sentence: str) -> NoReturn:
     sys.stderr.write(f"askback: {sentence}\n")
-    sys.exit(COULD_NOT)
+    sys.exit(FAILED)

@@ -1,7 +1,6 @@
-"""`askback check`: what is wrong with a server's resolvers, for people and for CI."""
+"""`askback check`: a linter for resolvers, for people and for CI."""
 
 import json
-import re
 import sys
 from collections.abc import Sequence, Sized
 from pathlib import Path
@@ -9,12 +8,12 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from askback.cli.console import as_line
-from askback.cli.errors import CommandError, RefusedError
+from askback.cli.errors import CommandError, RejectedToolError
 from askback.cli.findings import Finding, IgnorableCode, merged
+from askback.cli.places import Place
 from askback.cli.rules import RULES
+from askback.cli.screen import as_line
 from askback.cli.servers import LoadedServer, load_server
-from askback.cli.source import Place
 from askback.integration.engine.graph import identity
 
 
@@ -23,69 +22,67 @@ def check(
     /,
     *,
     ignore: Annotated[tuple[IgnorableCode, ...], Parameter(negative=())] = (),
-    format: Annotated[Literal["text", "json"], Parameter(name=["--format", "-f"])] = "text",  # noqa: A002 - see graph
+    format: Annotated[Literal["text", "json"], Parameter(name=["--format", "-f"])] = "text",  # noqa: A002 - the option
 ) -> int:
-    """Look for mistakes in the resolvers of a server's tools.
+    """Check the resolvers of a server's tools for mistakes.
 
-    The exit code is 0 if there are none, 1 if there are some, and 2 if that could not be found out. A comment
-    `# askback: ignore[code]` on the line of a resolver's def, or of its question, silences a finding there.
+    The exit code is 0 if there are no findings, 1 if there are some, and 2 if the server could not be checked.
+    A comment `# askback: ignore[code]` inside a resolver silences that finding for it.
 
     Args:
         server: The server: module:attribute, path/to/file.py:attribute, or a module or file with a server called mcp,
             server or app.
-        ignore: A code of findings to leave out; may be given several times.
+        ignore: A code of findings to leave out; can be repeated.
         format: Text for people, or JSON for programs.
     """
     try:
         loaded = load_server(server)
-    except RefusedError as refused:
-        findings, checked = [_refusal(refused)], "it could not be loaded"
+    except RejectedToolError as rejected:
+        findings, summary = [_rejection(rejected)], "the server could not be loaded"
     else:
-        _say_what_is_left_out(server, loaded)
-        found = merged(finding for rule in RULES for finding in rule(loaded))
-        findings = [each for each in found if each.code not in {*ignore, *each.place.ignored}]
+        _report_remote_tools(server, loaded)
+        reported = merged(finding for rule in RULES for finding in rule(loaded))
+        findings = [each for each in reported if each.code not in {*ignore, *each.place.ignored}]
         resolvers = {identity(plan.fn) for _, plan in loaded.resolvers}
-        checked = f"{_count(loaded.tools, 'tool')} and {_count(resolvers, 'resolver')} were checked"
-    _print(findings, checked, as_json=format == "json")
+        summary = f"checked {_count(loaded.tools, 'tool')} and {_count(resolvers, 'resolver')}"
+    _print(findings, summary, as_json=format == "json")
     return 1 if findings else 0
 
 
-def _say_what_is_left_out(server: str, loaded: LoadedServer) -> None:
-    """Tell of tools that run elsewhere, as a proxy's do.
+def _report_remote_tools(server: str, loaded: LoadedServer) -> None:
+    """Name the tools that run elsewhere, such as a proxy's, on the standard error.
 
     Raises:
-        CommandError: If that leaves nothing to look into.
+        CommandError: If there are no other tools to check.
     """
     if not loaded.tools:
-        left_out = f"the tools of {server!r} {loaded.left_out}"
-        raise CommandError(left_out if loaded.left_out else f"{server!r} has no tools")
-    if loaded.left_out:
-        sys.stderr.write(as_line(f"askback: some tools of {server!r} {loaded.left_out}") + "\n")
+        raise CommandError(f"the tools of {server!r} {loaded.remote}" if loaded.remote else f"{server!r} has no tools")
+    if loaded.remote:
+        sys.stderr.write(as_line(f"askback: some tools of {server!r} {loaded.remote}") + "\n")
 
 
-def _refusal(refused: RefusedError) -> Finding:
-    """The finding that a tool's resolvers cannot be run at all."""
-    resolvers = re.findall(r"resolver '([^']*)'", refused.reason)
+def _rejection(rejected: RejectedToolError) -> Finding:
+    """The finding for a tool that was rejected at registration."""
+    problem = rejected.problem
     return Finding(
         "invalid-signature",
-        tuple(re.findall(r"^Tool '([^']*)'", refused.reason)),
-        resolvers[-1] if resolvers else "",
-        Place(refused.file, refused.line),
-        f"The tool is refused when it is registered: {refused.reason}.",
-        "Mend that first: nothing else can be checked before.",
+        (problem.tool,) if problem.tool is not None else (),
+        problem.resolver or "",
+        Place(rejected.file, rejected.line),
+        f"The tool is rejected at registration: {problem}.",
+        "Fix this first; no other checks can run.",
     )
 
 
-def _print(findings: Sequence[Finding], checked: str, *, as_json: bool) -> None:
-    file = sys.stdout
+def _print(findings: Sequence[Finding], summary: str, *, as_json: bool) -> None:
     if as_json:
-        file.write(json.dumps({"findings": [_as_json(each) for each in findings]}, indent=2) + "\n")
+        sys.stdout.write(json.dumps({"findings": [_as_json(each) for each in findings]}, indent=2) + "\n")
         return
     for each in findings:
         tools = f" of {', '.join(each.tools)}" if each.tools else ""
         lines = (f"{_shown(each.place)}: {each.code}: {each.resolver}{tools}", each.problem, each.remedy)
-        file.write("\n    ".join(map(as_line, lines)) + "\n")
-    file.write(f"{_count(findings, 'finding')}; {checked}.\n")
+        sys.stdout.write("\n    ".join(map(as_line, lines)) + "\n")
+    sys.stdout.write(f"{_count(findings, 'finding')}; {summary}.\n")
 
 
 def _count(things: Sized, name: str) -> str:

@@ -1,4 +1,9 @@
-"""What a command tells a person instead of a traceback."""
+"""Errors that a command reports as one sentence, without a traceback."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from askback.markers import InvalidSignature
 
 
 class CommandError(Exception):
@@ -9,11 +14,11 @@ class NoServerError(CommandError):
     """A module has no server in it."""
 
 
-class RefusedError(CommandError):
-    """A tool of the server was refused when it was registered, because of its resolvers."""
+class RejectedToolError(CommandError):
+    """A tool of the server was rejected at registration, because of its resolvers."""
 
-    def __init__(self, reason: str, file: str, line: int) -> None:
-        self.reason = reason
+    def __init__(self, problem: "InvalidSignature", file: str, line: int) -> None:
+        self.problem = problem
         self.file = file
         self.line = line
-        super().__init__(f"{file}, line {line}: {reason}")
+        super().__init__(f"{file}, line {line}: {problem}")

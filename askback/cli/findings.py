@@ -1,41 +1,34 @@
-"""What `askback check` finds."""
+"""What `askback check` reports."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from askback.cli.source import Place
+from askback.cli.places import Place
 
-IgnorableCode = Literal[
-    "changing-default",
-    "changing-question",
-    "colliding-keys",
-    "secret-in-form",
-    "unaskable-form",
-    "unreached-resolver",
-]
+IgnorableCode = Literal["colliding-keys", "secret-in-form", "unaskable-form", "unreached-resolver"]
 Code = IgnorableCode | Literal["invalid-signature"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is wrong with a resolver."""
+    """A problem with a resolver."""
 
     code: Code
     tools: tuple[str, ...]
-    """The tools that it is wrong for."""
+    """The tools that it affects."""
     resolver: str
     place: Place
     problem: str
     """One sentence: what is wrong."""
     remedy: str
-    """One sentence: what to do."""
+    """One sentence: how to fix it."""
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding for what is wrong in the same way for several tools, in the order of files and lines."""
-    found: dict[Finding, dict[str, None]] = {}
+    """The findings sorted by file and line, those that differ only in their tools merged into one."""
+    tools_of: dict[Finding, dict[str, None]] = {}
     for each in findings:
-        found.setdefault(replace(each, tools=()), {}).update(dict.fromkeys(each.tools))
-    together = [replace(each, tools=tuple(tools)) for each, tools in found.items()]
+        tools_of.setdefault(replace(each, tools=()), {}).update(dict.fromkeys(each.tools))
+    together = [replace(each, tools=tuple(tools)) for each, tools in tools_of.items()]
     return sorted(together, key=lambda each: (each.place.file, each.place.line, each.code))

@@ -1,15 +1,16 @@
-"""The graph of a tool's resolvers, as something to draw."""
+"""The graph of a tool's resolvers, ready to be drawn."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from askback.cli.questions import Whom, declared_questions, form_of, written_questions
+from askback.cli.questions import PossibleQuestion, Whom, declared_questions, form_of, written_questions
 from askback.cli.servers import ServedTool
-from askback.cli.source import FunctionSource
+from askback.exchange.form import Form
 from askback.integration import ResolverPlan
+from askback.integration.engine.graph import Link
 
-WORDS: Mapping[Whom, str] = {
+DESCRIPTIONS: Mapping[Whom, str] = {
     "person": "may ask a person",
     "model": "may ask a model",
     "directories": "may ask for the directories",
@@ -30,19 +31,19 @@ class FormField:
 
 
 @dataclass(frozen=True)
-class Asks:
-    """Whom a resolver may ask, and by which form, where it is a person and the form is known."""
+class Ask:
+    """Whom a resolver may ask and, if it is a person and the form is known, with which form."""
 
     whom: Whom
     form: str | None = None
     fields: tuple[FormField, ...] = ()
 
     def __str__(self) -> str:
-        return f"{WORDS[self.whom]}: {self.form}" if self.form else WORDS[self.whom]
+        return f"{DESCRIPTIONS[self.whom]}: {self.form}" if self.form else DESCRIPTIONS[self.whom]
 
 
 @dataclass(frozen=True)
-class Link:
+class Need:
     """A parameter that a resolver fills."""
 
     parameter: str
@@ -56,34 +57,34 @@ class Resolver:
 
     name: str
     key: str
-    """What it is called on the wire."""
+    """Its name on the wire."""
     arguments: tuple[str, ...]
     contexts: tuple[str, ...]
-    needs: tuple[Link, ...]
-    asks: tuple[Asks, ...]
+    needs: tuple[Need, ...]
+    asks: tuple[Ask, ...]
     depth: int
-    """How many resolvers have to run before it, one after another."""
+    """The longest chain of resolvers that must run before it."""
     rounds: int
-    """How many rounds of questions it takes at most until its value is there."""
+    """The most rounds of questions until its value is known."""
 
 
 @dataclass(frozen=True)
 class ToolGraph:
-    """A tool and its resolvers, each at the place that links name."""
+    """A tool and its resolvers, at the indexes that needs refer to."""
 
     tool: str
     arguments: tuple[str, ...]
-    needs: tuple[Link, ...]
+    needs: tuple[Need, ...]
     resolvers: tuple[Resolver, ...]
 
     @property
     def rounds(self) -> int:
-        """How many rounds of questions a call takes at most, where all that can be asked now is asked in one."""
+        """The most rounds of questions a call takes, if each round asks everything that can be asked by then."""
         return max((each.rounds for each in self.resolvers), default=0)
 
     @property
     def effort(self) -> str:
-        """The rounds, in words."""
+        """The number of rounds, as text."""
         if self.rounds == 0:
             return "asks nothing"
         return f"at most {self.rounds} {'round' if self.rounds == 1 else 'rounds'} of questions"
@@ -93,7 +94,7 @@ def graph_of(tool: ServedTool) -> ToolGraph:
     """The graph of a tool's resolvers."""
     resolvers: list[Resolver] = []
     for plan in tool.resolved.plans:
-        before = [resolvers[index] for _, index, _ in plan.links]
+        before = [resolvers[link.resolver] for link in plan.links]
         asks = _asked_by(plan)
         resolvers.append(
             Resolver(
@@ -101,46 +102,31 @@ def graph_of(tool: ServedTool) -> ToolGraph:
                 key=plan.key,
                 arguments=plan.arguments,
                 contexts=tuple(name for name, _ in plan.contexts),
-                needs=tuple(_link(*each) for each in plan.links),
+                needs=tuple(map(_need, plan.links)),
                 asks=asks,
                 depth=max((each.depth + 1 for each in before), default=0),
                 rounds=max((each.rounds for each in before), default=0) + bool(asks),
             )
         )
-    needs = tuple(_link(*each) for each in tool.resolved.links)
-    return ToolGraph(tool.name, tool.arguments, needs, tuple(resolvers))
+    return ToolGraph(tool.name, tool.arguments, tuple(map(_need, tool.resolved.links)), tuple(resolvers))
 
 
-def _link(parameter: str, resolver: int, takes_outcome: bool) -> Link:
-    return Link(parameter, resolver, "outcome" if takes_outcome else "value")
+def _need(link: Link) -> Need:
+    return Need(link.name, link.resolver, "outcome" if link.takes_outcome else "value")
 
 
-def _asked_by(plan: ResolverPlan) -> tuple[Asks, ...]:
+def _asked_by(plan: ResolverPlan) -> tuple[Ask, ...]:
     questions = declared_questions(plan)
-    if any(whom == "anyone" or (whom == "person" and model is None) for whom, model in questions):
-        # The annotation leaves it open: the body may say more.
-        questions = [each.asked for each in written_questions(FunctionSource(plan.fn))] or questions
-    return tuple(dict.fromkeys(_asks(whom, model) for whom, model in questions))
+    if any(each.whom == "anyone" or (each.whom == "person" and each.model is None) for each in questions):
+        # The annotation leaves it open; the body may say more.
+        questions = written_questions(plan.fn) or questions
+    return tuple(dict.fromkeys(map(_ask, questions)))
 
 
-def _asks(whom: Whom, model: type[Any] | None) -> Asks:
-    form = form_of(model) if model is not None else ""
-    if model is None or isinstance(form, str):
-        return Asks(whom, model.__name__ if model is not None else None)
-    required = form.get("required", ())
-    fields: Mapping[str, Mapping[str, Any]] = form.get("properties", {})
-    return Asks(
-        whom,
-        model.__name__,
-        tuple(FormField(name, _type(field), name in required) for name, field in fields.items()),
-    )
-
-
-def _type(field: Mapping[str, Any]) -> str:
-    """What a field of a form takes, for people."""
-    if "items" in field:
-        return f"some of {_type(field['items'])}"
-    choices = field.get("enum") or [each["const"] for each in (*field.get("oneOf", ()), *field.get("anyOf", ()))]
-    if choices:
-        return " | ".join(map(str, choices))
-    return str(field.get("format", field["type"]))
+def _ask(question: PossibleQuestion) -> Ask:
+    if question.model is None:
+        return Ask(question.whom)
+    form = form_of(question.model)
+    fields = form.fields.values() if isinstance(form, Form) else ()
+    shown = tuple(FormField(field.name, field.takes, field.required) for field in fields)
+    return Ask(question.whom, question.model.__name__, shown)

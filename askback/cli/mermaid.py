@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from askback.agents.console import printable
-from askback.cli.graphs import Link, Resolver, ToolGraph
+from askback.cli.graphs import Need, Resolver, ToolGraph
+from askback.exchange.text import printable
 
 ENTITIES = str.maketrans(
     {"#": "#35;", '"': "#quot;", "&": "#amp;", "<": "#lt;", ">": "#gt;", "`": "#96;", "%": "#37;", "\n": "#9252;"}
 )
-"""For what would be read as markup, as a directive or a comment (`%%`), or as the end of a line."""
+"""Characters that Mermaid would read as markup, a directive or comment (`%%`), or a line break."""
 
 CLASSES = """\
     classDef tool stroke-width:2px
@@ -20,7 +20,7 @@ CLASSES = """\
 
 
 def mermaid_of(graphs: Sequence[ToolGraph]) -> str:
-    """A flowchart with one part for each tool; dotted arrows carry the outcome of a question, others a value."""
+    """A flowchart with a subgraph for each tool; dotted arrows carry the outcome of a question, others a value."""
     lines = ["flowchart LR"]
     for number, graph in enumerate(graphs):
         tool = f"tool{number}"
@@ -38,18 +38,18 @@ def mermaid_of(graphs: Sequence[ToolGraph]) -> str:
 
 def _node(name: str, resolver: Resolver) -> str:
     takes = ", ".join((*resolver.arguments, *resolver.contexts))
-    asked = [line for asks in resolver.asks for line in (str(asks), *map(str, asks.fields))]
+    asked = [line for ask in resolver.asks for line in (str(ask), *map(str, ask.fields))]
     label = _quoted(resolver.name, *([f"takes {takes}"] if takes else []), *asked)
     return f"{name}{{{{{label}}}}}:::{resolver.asks[0].whom}" if resolver.asks else f"{name}[{label}]"
 
 
-def _arrows(tool: str, to: str, needs: Iterable[Link]) -> list[str]:
+def _arrows(tool: str, to: str, needs: Iterable[Need]) -> list[str]:
     return [
-        f"        {tool}_{link.resolver} {'-.->' if link.takes == 'outcome' else '-->'}|{_quoted(link.parameter)}| {to}"
-        for link in needs
+        f"        {tool}_{need.resolver} {'-.->' if need.takes == 'outcome' else '-->'}|{_quoted(need.parameter)}| {to}"
+        for need in needs
     ]
 
 
 def _quoted(*lines: str) -> str:
-    """Text that Mermaid shows as it is."""
+    """Text that Mermaid shows literally."""
     return '"' + "<br/>".join(printable(line.translate(ENTITIES)) for line in lines) + '"'

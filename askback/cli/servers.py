@@ -1,4 +1,4 @@
-"""Finding the server that a command names, and what it serves."""
+"""Finding the server that a command names, and its tools."""
 
 import contextlib
 import difflib
@@ -12,10 +12,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import anyio
 import fastmcp
+import uvicorn
 from fastmcp.server.context import set_transport
 from fastmcp.server.providers.fastmcp_provider import FastMCPProviderTool
 from fastmcp.tools import Tool
@@ -23,8 +24,7 @@ from fastmcp.tools.tool_transform import TransformedTool
 from fastmcp.utilities.versions import VersionSpec
 from mcp.server.mcpserver import MCPServer
 
-from askback.cli.errors import CommandError, NoServerError, RefusedError
-from askback.cli.scripts import serving_line
+from askback.cli.errors import CommandError, NoServerError, RejectedToolError
 from askback.integration import ResolverPlan
 from askback.integration.tools import ResolverPlans, resolver_plans
 from askback.markers import InvalidSignature
@@ -34,17 +34,26 @@ Server = fastmcp.FastMCP[Any]
 USUAL_NAMES = ("mcp", "server", "app")
 """Where FastMCP's own commands look for a server in a module."""
 
-FRAMEWORKS = frozenset({"askback", "fastmcp", "importlib", "mcp", "operator", "_frozen_importlib"})
-"""Whose lines of a traceback tell an author nothing."""
+FRAMEWORKS = frozenset(
+    {"anyio", "askback", "asyncio", "fastmcp", "importlib", "mcp", "operator", "uvicorn", "_frozen_importlib"}
+)
+"""Packages whose lines in a traceback do not help the author of a server."""
+
+SERVING: tuple[tuple[type, tuple[str, ...]], ...] = (
+    (fastmcp.FastMCP, ("run", "run_async", "run_stdio_async", "run_http_async")),
+    (MCPServer, ("run", "run_stdio_async", "run_sse_async", "run_streamable_http_async")),
+    (uvicorn.Server, ("run", "serve")),
+)
+"""The methods by which a module would start to serve, instead of being imported."""
 
 
 @dataclass(frozen=True)
 class ServedTool:
-    """A tool of a server, and how its parameters are filled."""
+    """A tool of a server, and how its resolved parameters are filled."""
 
     name: str
     arguments: tuple[str, ...]
-    """What a client is told that it takes."""
+    """The arguments in its input schema."""
     fn: Callable[..., Any]
     resolved: ResolverPlans
 
@@ -55,38 +64,38 @@ class LoadedServer:
 
     module: ModuleType
     tools: tuple[ServedTool, ...]
-    """Those that are functions of this process."""
-    elsewhere: tuple[str, ...]
-    """The names of those that are not, as a proxy's."""
+    """Those whose functions are in this process."""
+    remote_tools: tuple[str, ...]
+    """The names of the others, such as a proxy's."""
     tools_of_others: tuple[Callable[..., Any], ...]
-    """The functions that are tools of other servers in this process."""
+    """The functions of tools that belong to other servers in this process."""
 
     @property
     def resolvers(self) -> Iterator[tuple[ServedTool, ResolverPlan]]:
-        """The resolvers of each tool; those that tools share come once for each."""
+        """The resolvers of each tool; a shared one is repeated for each tool."""
         return ((tool, plan) for tool in self.tools for plan in tool.resolved.plans)
 
     @property
-    def left_out(self) -> str:
-        """What is wrong with the tools that are not functions of this process, if there are any."""
-        return f"run elsewhere, and cannot be looked into: {', '.join(self.elsewhere)}" if self.elsewhere else ""
+    def remote(self) -> str:
+        """The end of a sentence about the tools that run elsewhere, if there are any."""
+        return f"run elsewhere and cannot be inspected: {', '.join(self.remote_tools)}" if self.remote_tools else ""
 
 
 def load_server(name: str) -> LoadedServer:
-    """The server that `name` names, and its tools.
+    """Import the server that `name` names, and list its tools.
 
     Raises:
-        CommandError: If there is no such server, its module fails, or nobody can look into it.
-        RefusedError: If one of its tools was refused because of its resolvers.
+        CommandError: If there is no such server, its module fails, or its tools cannot be inspected.
+        RejectedToolError: If a tool was rejected because of its resolvers.
     """
     module, server = server_named(name)
     if isinstance(server, MCPServer):
         raise CommandError(
-            f"{name!r} is the MCP SDK's MCPServer, which does not let anyone see the functions of its "
+            f"{name!r} is an MCPServer of the MCP SDK, which gives no access to the functions of its "
             f"tools{_servers_in(module)}"
         )
     with _failing(f"the tools of {name!r} cannot be listed"):
-        return anyio.run(_loaded, module, server)
+        return anyio.run(inspected, module, server)
 
 
 def server_named(name: str) -> tuple[ModuleType, Server | MCPServer]:
@@ -94,10 +103,10 @@ def server_named(name: str) -> tuple[ModuleType, Server | MCPServer]:
 
     Raises:
         CommandError: If there is no such server, or its module fails.
-        RefusedError: If one of its tools was refused because of its resolvers.
+        RejectedToolError: If a tool was rejected because of its resolvers.
     """
     if "://" in name:
-        raise CommandError(f"{name!r} is an address, which can only be called: this looks into the server's code")
+        raise CommandError(f"{name!r} is a URL, which only `askback call` takes: this command reads the server's code")
     where, _, attribute = (name, "", "") if name.endswith(".py") else name.rpartition(":")
     if not where:
         where, attribute = attribute, ""
@@ -119,11 +128,10 @@ def _imported(where: str) -> ModuleType:
         raise CommandError(
             f"{where!r} is not the name of a module; name a server as module:attribute or path/to/file.py:attribute"
         )
-    with _failing(f"{where!r} fails when it is imported"):
+    with _failing(f"{where!r} fails when it is imported"), _not_serving(where):
         if is_file:
-            return _executed(where, path)
+            return _executed(path)
         try:
-            _check_imports(where, _file_of(where))
             return importlib.import_module(where)
         except ModuleNotFoundError as missing:
             if missing.name is None or not f"{where}.".startswith(f"{missing.name}."):
@@ -138,23 +146,35 @@ def _files(folder: Path) -> Iterator[Path]:
     return folder.glob("*.py")
 
 
-def _file_of(module: str) -> Path:
-    spec = importlib.util.find_spec(module)
-    return Path(spec.origin if spec is not None and spec.origin is not None else "")
+class _ServingError(Exception):
+    """A module starts to serve while it is imported."""
 
 
-def _check_imports(where: str, file: Path) -> None:
-    """Refuse what would serve, on our own input and output, and never come back."""
-    line = serving_line(file)
-    if line is not None:
-        raise CommandError(
-            f"{where!r} would serve as soon as it is imported (line {line}): put that under if __name__ == '__main__':"
-        )
+@contextlib.contextmanager
+def _not_serving(where: str) -> Generator[None]:
+    """Fail an import that would start to serve: it would read our standard input, and never return."""
+
+    def fail(*args: object, **options: object) -> NoReturn:
+        raise _ServingError
+
+    with contextlib.ExitStack() as stack:
+        for server, methods in SERVING:
+            for name in methods:
+                owner = next(each for each in server.__mro__ if name in vars(each))
+                stack.callback(setattr, owner, name, vars(owner)[name])
+                setattr(owner, name, fail)
+        try:
+            yield
+        except _ServingError as serving:
+            file, line = _place_of(serving)
+            raise CommandError(
+                f"{where!r} starts to serve as soon as it is imported ({file}, line {line}): put that under "
+                "if __name__ == '__main__':"
+            ) from None
 
 
-def _executed(where: str, path: Path) -> ModuleType:
-    _check_imports(where, path)
-    # Under its own name, modules beside it that import it back get this one; under a name that is taken, they cannot.
+def _executed(path: Path) -> ModuleType:
+    # Under its own name, modules beside it can import it back, unless the name is taken.
     name = path.stem if path.stem not in sys.modules else str(path)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -170,7 +190,7 @@ def _names_of_servers(module: ModuleType) -> list[str]:
 
 def _servers_in(module: ModuleType) -> str:
     there = _names_of_servers(module)
-    return f"; the servers there: {', '.join(there)}" if there else "; there is no server in it"
+    return f"; it has {', '.join(there)}" if there else "; it has no server at all"
 
 
 def _server_in(module: ModuleType, where: str, attribute: str) -> Server | MCPServer:
@@ -178,8 +198,8 @@ def _server_in(module: ModuleType, where: str, attribute: str) -> Server | MCPSe
     if not attribute:
         attribute = next((name for name in USUAL_NAMES if name in there), "")
         if not attribute:
-            problem = CommandError if there else NoServerError
-            raise problem(f"{where!r} has no server called {', '.join(USUAL_NAMES)}{servers}")
+            error = CommandError if there else NoServerError
+            raise error(f"{where!r} has no server called {', '.join(USUAL_NAMES)}{servers}")
     try:
         value = operator.attrgetter(attribute)(module)
     except AttributeError:
@@ -189,7 +209,7 @@ def _server_in(module: ModuleType, where: str, attribute: str) -> Server | MCPSe
         with _failing(f"{attribute!r} of {where!r} fails when it is called"):
             value = anyio.run(_made_by, value)
     if not isinstance(value, fastmcp.FastMCP | MCPServer):
-        raise CommandError(f"{attribute!r} of {where!r} is no server but of type {type(value).__name__}{servers}")
+        raise CommandError(f"{attribute!r} of {where!r} is not a server but of type {type(value).__name__}{servers}")
     return cast("Server | MCPServer", value)
 
 
@@ -198,36 +218,37 @@ async def _made_by(factory: Callable[[], Any]) -> Any:
     return await made if inspect.isawaitable(made) else made
 
 
-async def _loaded(module: ModuleType, server: Server) -> LoadedServer:
-    # On this transport FastMCP trusts whoever asks, and hides no tool for want of a token.
+async def inspected(module: ModuleType, server: Server) -> LoadedServer:
+    """A server of this process, and its tools."""
+    # Over stdio FastMCP trusts its client, so that no tool is hidden for lack of a token.
     set_transport("stdio")
-    # A provider that fails would be left out with no more than a warning.
+    # Otherwise a failing provider is skipped with only a warning.
     server.provider_error_strategy = "raise"
     served: list[ServedTool] = []
-    elsewhere: list[str] = []
+    remote: list[str] = []
     for tool in await server.list_tools(run_middleware=False):
         name = f"{tool.name}@{tool.version}" if tool.version else tool.name
         fn = await _function_of(tool)
         if fn is None:
-            elsewhere.append(name)
+            remote.append(name)
         else:
             served.append(ServedTool(name, tuple(tool.parameters.get("properties", {})), fn, resolver_plans(fn)))
-    # What others have from elsewhere is left alone: to list it, they might have to connect.
+    # Only their own tools: listing those of their providers might open connections.
     own = [tool for other in _servers_but(server) for tool in await other.local_provider.list_tools()]
     functions = [await _function_of(tool) for tool in own]
-    return LoadedServer(module, tuple(served), tuple(elsewhere), tuple(each for each in functions if each is not None))
+    return LoadedServer(module, tuple(served), tuple(remote), tuple(each for each in functions if each is not None))
 
 
 def _servers_but(server: Server) -> list[Server]:
-    """The other servers that modules of this process have."""
+    """The other servers in the modules of this process."""
     values = [value for module in list(sys.modules.values()) for value in getattr(module, "__dict__", {}).values()]
-    # Some objects run code when they are asked for their class.
+    # isinstance() may run code of the objects it looks at.
     others = {id(each): each for each in values if issubclass(type(each), fastmcp.FastMCP) and each is not server}
     return list(others.values())
 
 
 async def _function_of(tool: Tool | None) -> Callable[..., Any] | None:
-    """The function that a tool runs in the end, on whichever server; None where it runs elsewhere."""
+    """The function that a tool finally runs, on whichever server; None if it is not in this process."""
     while True:
         if isinstance(tool, TransformedTool) and not resolver_plans(tool.fn).plans:
             tool = tool.parent_tool
@@ -242,21 +263,21 @@ async def _function_of(tool: Tool | None) -> Callable[..., Any] | None:
 
 @contextlib.contextmanager
 def _failing(what: str) -> Generator[None]:
-    """Tell of errors in other people's code in a sentence, and keep what it prints out of the way of our output."""
+    """Turn errors in the server's code into a sentence, and send what it prints to the standard error."""
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
     except CommandError:
         raise
     except InvalidSignature as invalid:
-        raise RefusedError(str(invalid), *_place_of(invalid)) from invalid
+        raise RejectedToolError(invalid, *_place_of(invalid)) from invalid
     except (Exception, SystemExit) as error:
         file, line = _place_of(error)
         raise CommandError(f"{what}: {type(error).__name__}: {error} ({file}, line {line})") from error
 
 
 def _place_of(error: BaseException) -> tuple[str, int]:
-    """Where in its author's code an error came about."""
+    """Where in its author's code an error was raised."""
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, error.lineno or 0
     frames = list(traceback.walk_tb(error.__traceback__))
@@ -270,6 +291,6 @@ def _package(names: dict[str, Any]) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """The end of a sentence that says there is no such name: those that are nearly it, if there are any."""
+    """The end of a sentence about an unknown name: similar names, if there are any."""
     near = difflib.get_close_matches(name, list(names))
     return f"; did you mean {' or '.join(near)}?" if near else ""

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from rich.text import Text
 from rich.tree import Tree
 
-from askback.agents.console import printable
-from askback.cli.graphs import Link, ToolGraph
+from askback.cli.graphs import Need, ToolGraph
+from askback.exchange.text import printable
 
 
 def tree_of(graph: ToolGraph) -> Tree:
-    """What a tool needs, and what that needs. What several need is drawn once, and named afterwards."""
+    """What a tool needs, and what that needs in turn. A shared resolver is drawn once, then only named."""
     tree = Tree(
         _text((graph.tool, "bold"), (f"({', '.join(graph.arguments)})", ""), ("  ", ""), (graph.effort, "dim")),
         guide_style="dim",
@@ -19,23 +19,21 @@ def tree_of(graph: ToolGraph) -> Tree:
     return tree
 
 
-def _grow(tree: Tree, graph: ToolGraph, needs: Iterable[Link], drawn: set[int]) -> None:
-    for link in needs:
-        resolver = graph.resolvers[link.resolver]
+def _grow(tree: Tree, graph: ToolGraph, needs: Iterable[Need], drawn: set[int]) -> None:
+    for need in needs:
+        resolver = graph.resolvers[need.resolver]
         label = _text(
-            (link.parameter, ""),
-            (" takes the outcome of " if link.takes == "outcome" else " from ", "dim"),
+            (need.parameter, ""),
+            (" takes the outcome of " if need.takes == "outcome" else " from ", "dim"),
             (resolver.name, "bold cyan"),
         )
-        if link.resolver in drawn:
+        if need.resolver in drawn:
             tree.add(label.append(" (see above)", "dim"))
             continue
-        drawn.add(link.resolver)
+        drawn.add(need.resolver)
         branch = tree.add(label)
-        for asks in resolver.asks:
-            branch.add(_text((str(asks), "yellow"))).children.extend(
-                Tree(_text((str(each), ""))) for each in asks.fields
-            )
+        for ask in resolver.asks:
+            branch.add(_text((str(ask), "yellow"))).children.extend(Tree(_text((str(each), ""))) for each in ask.fields)
         for argument in resolver.arguments:
             branch.add(_text((argument, ""), (" from the tool's arguments", "dim")))
         for context in resolver.contexts:
@@ -44,5 +42,5 @@ def _grow(tree: Tree, graph: ToolGraph, needs: Iterable[Link], drawn: set[int]) 
 
 
 def _text(*parts: tuple[str, str]) -> Text:
-    """Parts of a line, each with its style."""
+    """A line from parts and their styles."""
     return Text.assemble(*((printable(text), style) for text, style in parts))

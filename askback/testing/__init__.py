@@ -1,7 +1,7 @@
 """In-process testing of servers that ask, and of agents that answer.
 
-In pytest, the fixture `askback` is a `Rehearsal` on each protocol generation. Testing servers needs FastMCP, the extra
-`testing`; testing agents needs Pydantic AI as well, the extra `agent`, and imports it when it is first used.
+In pytest, the fixture `askback` is a `Rehearsal` on each protocol generation. Testing servers needs the extra
+`testing`. Testing agents also needs the extra `agent`, which is imported on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The two generations of the protocol, and clients that speak the one they were told to."""
+"""The two protocol generations, and a client that insists on one of them."""
 
 from typing import Any, Literal, Self, get_args
 
@@ -12,12 +12,12 @@ Mode = Literal["auto", "legacy"]
 
 
 def mode_of(generation: Generation) -> Mode:
-    """A generation, as `fastmcp.Client` takes it."""
+    """The `mode` of a `fastmcp.Client` for a generation."""
     return "auto" if generation == "2026-07-28" else "legacy"
 
 
 class GenerationClient(fastmcp.Client[Any]):
-    """A client that, told a generation, fails to connect rather than fall back to the other."""
+    """A client that, given a generation, fails to connect instead of falling back to the other."""
 
     def __init__(self, server: Any, *, generation: Generation | None = None, **options: Any) -> None:
         if generation is not None:
@@ -29,11 +29,11 @@ class GenerationClient(fastmcp.Client[Any]):
         """Connect.
 
         Raises:
-            RuntimeError: If the server does not speak the generation.
+            RuntimeError: If the server does not support the generation.
         """
         await super().__aenter__()
         spoken = self.protocol_version
         if self._generation == GENERATIONS[0] and spoken not in MODERN_PROTOCOL_VERSIONS:
             await super().__aexit__(None, None, None)  # pyright: ignore[reportUnknownMemberType]
-            raise RuntimeError(f"The server speaks {spoken}, and is to be tried on {self._generation}")
+            raise RuntimeError(f"The server speaks {spoken}, but the test needs {self._generation}")
         return self

@@ -1,4 +1,4 @@
-"""How a test reaches its server: in memory, over HTTP on this machine, or as a process of its own."""
+"""How a test connects to its server: in memory, over HTTP on this machine, or as a process of its own."""
 
 import os
 import socket
@@ -20,22 +20,22 @@ Over = Literal["memory", "http", "stdio"]
 
 
 def transport_to(server: Any, over: Over) -> ClientTransport:
-    """A way to reach a server.
+    """The transport that connects to a server.
 
     Raises:
-        ValueError: If it cannot be reached that way.
+        ValueError: If the server cannot be reached over such a connection.
     """
     if over == "memory":
         return infer_transport(server)
     if over not in ("http", "stdio"):
-        raise ValueError(f"A server is reached over 'memory', 'http' or 'stdio', not {over!r}")
+        raise ValueError(f"A server is reached over 'memory', 'http' or 'stdio', not over {over!r}")
     if not isinstance(server, fastmcp.FastMCP):
-        raise ValueError(f"Over {over}, a test starts a FastMCP server of its own: {server!r} is none")
+        raise ValueError(f"Over {over}, the test starts the server itself, which must be a FastMCP: {server!r} is not")
     return SelfHostedTransport(server) if over == "http" else _process_of(server)  # pyright: ignore[reportUnknownArgumentType]
 
 
 class SelfHostedTransport(StreamableHttpTransport):
-    """HTTP to a server that is up, on a port of its own, for as long as somebody is connected."""
+    """HTTP to a server that runs, on a free port, for as long as a client is connected."""
 
     def __init__(self, server: fastmcp.FastMCP[Any]) -> None:
         super().__init__("http://127.0.0.1/mcp")
@@ -45,9 +45,11 @@ class SelfHostedTransport(StreamableHttpTransport):
     async def connect_session(
         self, *, transport_options: TransportOptions | None = None, **session_kwargs: Unpack[SessionKwargs]
     ) -> AsyncGenerator[ClientSession]:
-        """Start the server, connect, and stop it afterwards."""
+        """Start the server, connect to it, and stop it afterwards."""
         host = _Host(uvicorn.Config(self._server.http_app(), log_level="error", ws="none"))
         with socket.create_server(("127.0.0.1", 0)) as listener:
+            # Accepted connections inherit it. Without it, each response waits 40 ms for the client to acknowledge.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
             async with anyio.create_task_group() as group:
                 group.start_soon(host.serve, [listener])
@@ -61,7 +63,7 @@ class SelfHostedTransport(StreamableHttpTransport):
 
 
 class _Host(uvicorn.Server):
-    """An HTTP server that says when it is up, and leaves signals to whoever runs the tests."""
+    """An HTTP server that says when it has started, and leaves signals to the test runner."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -72,7 +74,7 @@ class _Host(uvicorn.Server):
         try:
             await super().startup(sockets)
         except SystemExit:
-            raise RuntimeError("The server did not start: its log says why") from None
+            raise RuntimeError("The server did not start; its log says why") from None
         self.is_up.set()
 
     @override
@@ -81,7 +83,7 @@ class _Host(uvicorn.Server):
 
 
 def _process_of(server: fastmcp.FastMCP[Any]) -> StdioTransport:
-    """A process that imports the server and serves it on its standard input and output."""
+    """A process that imports the server and serves it over stdio."""
     place = next(
         (
             (module, name)
@@ -93,7 +95,7 @@ def _process_of(server: fastmcp.FastMCP[Any]) -> StdioTransport:
     )
     if place is None:
         raise ValueError(
-            f"Over stdio another process imports the server: {server.name!r} must be a global of a module, and is none"
+            f"Over stdio another process imports the server, so {server.name!r} must be a global of a module"
         )
     module, name = place
     return StdioTransport(
@@ -105,6 +107,6 @@ def _process_of(server: fastmcp.FastMCP[Any]) -> StdioTransport:
 
 
 def _is_importable(name: str, module: Any) -> bool:
-    """Whether another process gets the same by that name: not what runs as a program, nor what was made up here."""
+    """Whether another process can import a module by that name: not `__main__`, nor one created at run time."""
     is_itself = getattr(getattr(module, "__spec__", None), "name", None) == name
     return is_itself and PathFinder.find_spec(name.partition(".")[0]) is not None

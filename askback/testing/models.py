@@ -1,4 +1,4 @@
-"""A model that does what a test says, without a key."""
+"""A model that does what a test says, without an API key."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -13,19 +13,19 @@ Turn: TypeAlias = "ToolCallPart | Sequence[ToolCallPart] | ScriptedModel"
 
 
 class ScriptedModel(FunctionModel):
-    """Calls tools turn by turn, and then says what it got, or what it was told to say.
+    """Calls tools turn by turn, then says what they returned, or what it was told to say.
 
         ScriptedModel(calls("find", name="Ada"), calls("refund", order="ORD-1"), says="Done.")
 
-    A turn is `calls(...)`, a `ToolCallPart`, or a list of these parts, which are called at once. Which turn it is, the
-    conversation tells: a run that was stopped goes on with the same script in another process.
+    A turn is `calls(...)`, a `ToolCallPart`, or a list of parts, which are called at the same time. The model counts
+    its turns in the messages of the run, so a suspended run can go on with the same script in another process.
     """
 
     def __init__(self, *turns: Turn, says: str | None = None) -> None:
-        """Take the turns, and what to say when they are over: without, it says what it got last.
+        """Take the turns, and what to say after the last one; by default, what its tools returned.
 
         Raises:
-            TypeError: If a turn is none.
+            TypeError: If a turn is not one of the above.
         """
         self.turns = [parts for turn in turns for parts in _turns_of(turn)]
         self._says = says
@@ -33,20 +33,21 @@ class ScriptedModel(FunctionModel):
 
     def _respond(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         taken = _turns_since_the_prompt(messages)
-        # A request for a form alone, as a policy makes it, is none of the script's: it settles nothing.
+        # FromModel offers output tools only. The script is not for that request, and the answer is a decline.
         asks_for_form = info.output_tools and not info.function_tools
         if taken < len(self.turns) and not info.function_tools and not info.output_tools:
             return ModelResponse(parts=[TextPart(self._said_without_tools(self.turns[taken]))])
         if taken < len(self.turns) and not (asks_for_form and not _known(self.turns[taken], info)):
             return ModelResponse(parts=_numbered(self.turns[taken], messages, info))
-        return ModelResponse(parts=[TextPart(self._says if self._says is not None else _got(messages[-1]))])
+        return ModelResponse(parts=[TextPart(self._says if self._says is not None else _returned(messages[-1]))])
 
     def _said_without_tools(self, turn: Sequence[ToolCallPart]) -> str:
-        """What it says to a request that offers no tools, as a server's for a completion."""
+        """What it says to a request that offers no tools, such as a sampling request of a server."""
         if self._says is None:
             raise UserError(
-                f"The script calls the tool {turn[0].tool_name!r}, and is asked without any tool, as a server samples: "
-                "give it something to say with says=..., or the toolset's sampling_from a model of its own"
+                f"The script should call the tool {turn[0].tool_name!r}, but this request offers no tools, as when a "
+                "server samples: give the model something to say with says=..., or set the toolset's sampling_from to "
+                "another model"
             )
         return self._says
 
@@ -60,7 +61,7 @@ class ScriptedModel(FunctionModel):
 
 
 def calls(tool: str, /, **arguments: Any) -> ScriptedModel:
-    """A model that calls a tool with these arguments, and then says what it got."""
+    """A model that calls a tool with these arguments, then says what the tool returned."""
     return ScriptedModel(ToolCallPart(tool, arguments))
 
 
@@ -70,14 +71,14 @@ def _turns_of(turn: Turn) -> list[list[ToolCallPart]]:
     parts = [turn] if isinstance(turn, ToolCallPart) else list(turn)
     if not all(isinstance(part, ToolCallPart) for part in cast("list[object]", parts)):
         raise TypeError(
-            f"a turn of a scripted model is calls(...), a ToolCallPart or a list of them, not {turn!r}; what it says "
-            "in the end is says=..."
+            f"a turn of a scripted model is calls(...), a ToolCallPart or a list of them, not {turn!r}; use says=... "
+            "for what it says in the end"
         )
     return [parts]
 
 
 def _turns_since_the_prompt(messages: Sequence[ModelMessage]) -> int:
-    """How many turns were taken since somebody last said something."""
+    """The number of turns since the last user prompt."""
     taken = 0
     for message in messages:
         if any(isinstance(part, UserPromptPart) for part in message.parts):
@@ -93,7 +94,7 @@ def _known(turn: Sequence[ToolCallPart], info: AgentInfo) -> bool:
 
 
 def _numbered(turn: Sequence[ToolCallPart], messages: Sequence[ModelMessage], info: AgentInfo) -> list[ToolCallPart]:
-    """A turn's calls, with ids that are new to the conversation and the same every time.
+    """A turn's calls, with ids that are new to the conversation and the same in every run.
 
     Raises:
         UserError: If the agent has no such tool.
@@ -102,7 +103,7 @@ def _numbered(turn: Sequence[ToolCallPart], messages: Sequence[ModelMessage], in
     for part in turn:
         if part.tool_name not in there:
             raise UserError(
-                f"The script calls the tool {part.tool_name!r}, and the agent has no such tool, only: "
+                f"The script calls the tool {part.tool_name!r}, which the agent does not have; its tools: "
                 f"{', '.join(there) or 'none'}"
             )
     made = sum(isinstance(part, ToolCallPart) for message in messages for part in message.parts)
@@ -111,8 +112,8 @@ def _numbered(turn: Sequence[ToolCallPart], messages: Sequence[ModelMessage], in
     ]
 
 
-def _got(message: ModelMessage) -> str:
-    """What the tools that were called last have said."""
+def _returned(message: ModelMessage) -> str:
+    """What the last tools returned."""
     said: list[Any] = [
         getattr(part, "content", None) for part in message.parts if part.part_kind in ("tool-return", "retry-prompt")
     ]

@@ -1,4 +1,4 @@
-"""Runs of agents in tests: with a scripted model, the real toolsets and policies, and any server."""
+"""Runs of agents in tests, with a scripted model, the real toolsets and policies, and any server."""
 
 import copy
 from collections.abc import Generator, Mapping
@@ -19,9 +19,18 @@ from askback.agents.suspension import PendingQuestion
 from askback.exchange.answer import ANSWERS, Accept, Answer, Cancel, Decline
 from askback.exchange.question import Question
 from askback.exchange.transcript import AnswerRecord, Conversation, ConversationError, Exchange, OnAnswer, ToolCall
-from askback.testing.generations import GenerationClient
-from askback.testing.rehearsals import Rehearsal
-from askback.testing.scripts import Answers, NotScriptedError, Script, check_used, reply_of, script_of, unanswered
+from askback.testing.generations import Generation, GenerationClient, mode_of
+from askback.testing.hosting import Over, transport_to
+from askback.testing.scripts import (
+    NotScriptedError,
+    Script,
+    ScriptLike,
+    check_unchanged,
+    check_used,
+    reply_of,
+    script_of,
+    unanswered,
+)
 from askback.toolsets import ResolverToolset
 from askback.toolsets.deferral import pending_questions, resume_with
 
@@ -36,7 +45,7 @@ class Play(Generic[OutputT]):
 
     result: AgentRunResult[OutputT]
     answers: list[AnswerRecord]
-    """Each question, what was answered and by which policy, in the order of the answers."""
+    """Each question, its answer and which policy gave it, in the order of the answers."""
     conversation: Conversation
     stage: "Stage[OutputT]" = field(repr=False)
     scripted: bool = field(repr=False)
@@ -44,33 +53,33 @@ class Play(Generic[OutputT]):
 
     @property
     def output(self) -> OutputT:
-        """What the agent said, or the `DeferredToolRequests` it stopped with."""
+        """The agent's output, or the `DeferredToolRequests` of a suspended run."""
         return self.result.output
 
     @property
     def usage(self) -> RunUsage:
-        """What it cost, with all that policies and sampling have used of models."""
+        """The usage of the run, including what policies and sampling used."""
         return self.result.usage
 
     @property
     def pending(self) -> list[PendingQuestion]:
-        """The questions that were deferred, and that the run waits for."""
+        """The questions that a suspended run waits for."""
         output = cast("object", self.output)
         return pending_questions(output) if isinstance(output, DeferredToolRequests) else []
 
-    async def resume(self, answers: Answers, **options: Any) -> "Play[OutputT]":
-        """Go on with answers to what was deferred, from a script of the form `ScriptedClient` takes.
+    async def resume(self, answers: ScriptLike, **options: Any) -> "Play[OutputT]":
+        """Resume a suspended run with a script that answers what is pending; see `ScriptedClient`.
 
-        What the run has come to goes through JSON first, as where a real one waits, and its usage is carried on.
-        Where a script answered instead of the policies, this one does so from here on. `deps` and the other options are
-        those of before, unless they are given anew.
+        The run goes through JSON first, as a stored one does, and its usage is carried over. If a script answered
+        instead of the policies, the new one does so from here on. `deps` and the other options stay the same unless
+        they are given again.
 
         Raises:
-            ConversationError: If they are not the answers to what is pending.
-            UserError: If nothing is.
+            ConversationError: If the script does not answer what is pending.
+            UserError: If nothing is pending.
         """
         if not isinstance(cast("object", self.output), DeferredToolRequests):
-            raise UserError("The run is over: there is nothing to go on with")
+            raise UserError("The run is over: there is nothing to resume")
         script = script_of(answers)
         given: dict[str, Answer] = {}
         for each in self.pending:
@@ -90,15 +99,19 @@ class Play(Generic[OutputT]):
 class Stage(Generic[OutputT]):
     """An agent, and what it is run with."""
 
-    rehearsal: Rehearsal
+    generation: Generation
+    over: Over
     agent: Agent[Any, OutputT]
     model: Model | None
     server: Any
     options: dict[str, Any]
+    conversations: list[Conversation]
+    """Where the conversation of each run is added."""
 
     async def run(self, prompt: str | None, script: Script | None, **again: Any) -> Play[OutputT]:
-        """Run the agent once, to its end or to where it stops."""
+        """Run the agent once, until it ends or is suspended."""
         conversation, records = Conversation(), list[AnswerRecord]()
+        self.conversations.append(conversation)
 
         def see(record: AnswerRecord) -> None:
             records.append(record)
@@ -114,11 +127,13 @@ class Stage(Generic[OutputT]):
         _note_results(conversation, result)
         if script is not None:
             check_used(script, conversation)
+        else:
+            _check_unchanged(conversation)
         return Play(result=result, answers=records, conversation=conversation, stage=self, scripted=script is not None)
 
     @contextmanager
     def _set(self, see: OnAnswer, policy: Policy[Any] | None) -> Generator[None]:
-        """The agent as it is to be run: its model, its toolsets' servers and policies, and who watches."""
+        """The agent with the model, servers, policies and observer of the test."""
         toolsets = _answering_toolsets(self.agent)
         servers = self._servers(toolsets)
         with ExitStack() as stack:
@@ -129,7 +144,7 @@ class Stage(Generic[OutputT]):
                 stack.enter_context(
                     toolset.override(
                         client=self._client_of(server) if server is not None else None,
-                        mode=self.rehearsal.mode,
+                        mode=mode_of(self.generation),
                         policies=[policy] if policy is not None else None,
                         on_answer=see,
                     )
@@ -137,13 +152,13 @@ class Stage(Generic[OutputT]):
             yield
 
     def _client_of(self, server: Any) -> GenerationClient:
-        return GenerationClient(self.rehearsal.transport(server), generation=self.rehearsal.generation)
+        return GenerationClient(transport_to(server, self.over), generation=self.generation)
 
     def _servers(self, toolsets: list[ResolverToolset[Any]]) -> Mapping[str | None, Any]:
         ids = [toolset.id for toolset in toolsets]
         server: object = self.server
         if not toolsets:
-            raise UserError("The agent has no ResolverToolset: there is nobody to answer what its tools ask")
+            raise UserError("The agent has no ResolverToolset to answer what its tools ask")
         if isinstance(server, Mapping):
             servers = cast("Mapping[str | None, Any]", server)
             unknown = [each for each in servers if each not in ids]
@@ -151,9 +166,7 @@ class Stage(Generic[OutputT]):
                 raise UserError(f"The agent has no toolset with the id {unknown[0]!r}; it has {ids}")
             return servers
         if len(toolsets) > 1 and server is not None:
-            raise UserError(
-                f"The agent has several toolsets that answer, {ids}: say which server is whose, as a mapping"
-            )
+            raise UserError(f"The agent has several ResolverToolsets, {ids}: give a mapping of their ids to servers")
         return {ids[0]: server}
 
 
@@ -171,7 +184,7 @@ class _Scripted:
 
 
 async def _answer_from(script: Script, conversation: Conversation, call: ToolCall, question: Question) -> Answer:
-    """What a script says, as a policy would.
+    """The answer of a script, as a policy would give it.
 
     Raises:
         ConversationError: If it has no answer.
@@ -198,6 +211,16 @@ def _answering_toolsets(agent: Agent[Any, Any]) -> list[ResolverToolset[Any]]:
     for toolset in agent.toolsets:
         toolset.apply(visit)
     return found
+
+
+def _check_unchanged(conversation: Conversation) -> None:
+    """Fail if a resolver changed its question between two rounds, whichever policy answered both."""
+    for call in conversation.calls:
+        for exchange in call.exchanges:
+            try:
+                check_unchanged(call, exchange.question)
+            except NotScriptedError as changed:
+                raise unanswered(conversation, exchange.question, changed) from None
 
 
 def _note_results(conversation: Conversation, result: AgentRunResult[Any]) -> None:

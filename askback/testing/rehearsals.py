@@ -1,8 +1,8 @@
-"""A rehearsal: servers and agents tried out on one protocol generation, over one kind of connection."""
+"""A rehearsal: servers and agents tested on one protocol generation, over one kind of connection."""
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +13,7 @@ from askback.exchange.transcript import Conversation, ToolCall
 from askback.testing.clients import ScriptedClient
 from askback.testing.generations import GENERATIONS, Generation, Mode, mode_of
 from askback.testing.hosting import Over, transport_to
-from askback.testing.scripts import Answers, script_of
+from askback.testing.scripts import ScriptLike, script_of
 
 if TYPE_CHECKING:
     from pydantic_ai import Agent
@@ -26,16 +26,18 @@ OutputT = TypeVar("OutputT")
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """Tries out servers that ask and agents that answer.
+    """Tests servers that ask and agents that answer.
 
-    The fixture `askback` is one of these, for each protocol generation. Elsewhere, make one.
+    The fixture `askback` is one of these, for each protocol generation. Outside pytest, create one yourself.
     """
 
     generation: Generation = "2026-07-28"
     over: Over = "memory"
+    conversations: list[Conversation] = field(default_factory=list[Conversation], init=False, repr=False, compare=False)
+    """The conversations of its clients and runs. The pytest plugin prints them when a test fails."""
 
     def __post_init__(self) -> None:
-        """Refuse to try out what there is not.
+        """Reject unknown generations.
 
         Raises:
             ValueError: If there is no such generation.
@@ -45,37 +47,39 @@ class Rehearsal:
 
     @property
     def mode(self) -> Mode:
-        """The generation, as `fastmcp.Client` takes it."""
+        """The `mode` of a `fastmcp.Client` for this generation."""
         return mode_of(self.generation)
 
     def transport(self, server: Any) -> ClientTransport:
-        """A way to reach `server` over this kind of connection, for a `fastmcp.Client` of your own.
+        """A transport to `server` over this kind of connection, for a `fastmcp.Client` of your own.
 
-        Over HTTP the server is up, on a port of its own, for as long as somebody is connected. Over stdio another
-        process imports it, so it has to be a global of a module.
+        Over HTTP the server runs, on a free port, for as long as a client is connected. Over stdio another process
+        imports it, so it must be a global of a module.
 
         Raises:
-            ValueError: If the server cannot be reached that way.
+            ValueError: If the server cannot be reached over such a connection.
         """
         return transport_to(server, self.over)
 
-    def connect(self, server: Any, answers: Answers = None, **options: Any) -> ScriptedClient:
-        """A client of `server` whose answers are scripted, to be entered with `async with`.
+    def connect(self, server: Any, answers: ScriptLike = None, **options: Any) -> ScriptedClient:
+        """A client of `server` that answers from a script; enter it with `async with`.
 
-        The options are those of `fastmcp.Client`; `ScriptedClient` says what a script is.
+        The options are those of `fastmcp.Client`; see `ScriptedClient` for scripts.
 
         Raises:
             ValueError: If the server cannot be reached over this kind of connection.
         """
-        return ScriptedClient(self.transport(server), answers, generation=self.generation, **options)
+        client = ScriptedClient(self.transport(server), answers, generation=self.generation, **options)
+        self.conversations.append(client.conversation)
+        return client
 
     async def call(
-        self, server: Any, tool: str, arguments: Mapping[str, Any] | None = None, answers: Answers = None
+        self, server: Any, tool: str, arguments: Mapping[str, Any] | None = None, answers: ScriptLike = None
     ) -> ToolCall:
-        """Connect, call one tool, and see what it asked, and what it said or failed with: a failing tool is no error.
+        """Connect, call one tool, and return what it asked and how it ended; a failing tool does not raise.
 
         Raises:
-            ConversationError: If it asked something else than the script has answers for, or there is no such tool.
+            ConversationError: If the script does not answer what the tool asked, or there is no such tool.
         """
         async with self.connect(server, answers) as client:
             with suppress(MCPError):
@@ -83,17 +87,17 @@ class Rehearsal:
         return client.conversation.calls[-1]
 
     async def replay(self, server: Any, recording: Conversation | str | Path) -> Conversation:
-        """Make the calls of a recorded conversation again, and answer as was answered then.
+        """Make the calls of a recorded conversation again, with the answers given then.
 
-        What the tools say is not compared: it is in the conversation that is returned.
+        The results of the tools are not compared; they are in the returned conversation.
 
         Raises:
-            ValueError: If the file holds no conversation, or there is no call in it.
+            ValueError: If the file does not hold a conversation, or the recording has no calls.
             ConversationError: If a question, its order or its form has changed; the message shows the difference.
         """
         recorded = recording if isinstance(recording, Conversation) else Conversation.load(recording)
         if not recorded.calls:
-            raise ValueError("The recording has no calls to make again")
+            raise ValueError("The recording has no calls to replay")
         async with self.connect(server, recorded) as client:
             for call in (each for each in recorded.calls if each.tool):
                 with suppress(MCPError):
@@ -105,26 +109,27 @@ class Rehearsal:
         agent: "Agent[Any, OutputT]",
         model: "Model | None" = None,
         server: Any | Mapping[str, Any] = None,
-        answers: Answers = None,
+        answers: ScriptLike = None,
         *,
         prompt: str | None = "Go on",
         **options: Any,
     ) -> "Play[OutputT]":
-        """Run an agent, and see what it was asked and what was answered.
+        """Run an agent, and return what it was asked and what was answered.
 
         Args:
             agent: The agent, with its real toolsets and policies.
-            model: What to run it with, such as `calls("refund", order="ORD-1")`; its own model without.
-            server: What its toolset is to connect to. Several toolsets take a mapping of their ids; without, they
-                connect to what they always do.
-            answers: A script that answers instead of the policies, in the form `ScriptedClient` takes.
-            prompt: What the run is started with.
-            **options: Those of `Agent.run`: `deps`, `usage_limits`, `message_history` and so on.
+            model: The model to run it with, such as `calls("refund", order="ORD-1")`; by default, its own.
+            server: The server that its toolset connects to; for several toolsets, a mapping of their ids to servers.
+                By default, they connect to their own.
+            answers: A script that answers instead of the policies; see `ScriptedClient`.
+            prompt: The user prompt of the run.
+            **options: Options of `Agent.run`: `deps`, `usage_limits`, `message_history` and so on.
 
         Raises:
-            ConversationError: If a script was given and the questions were not those it has answers for.
+            ConversationError: If the script does not answer what was asked, or a resolver changed its question.
         """
         from askback.testing.plays import Stage
 
         script = script_of(answers) if answers is not None else None
-        return await Stage(self, agent, model, server, options).run(prompt, script)
+        stage = Stage(self.generation, self.over, agent, model, server, options, self.conversations)
+        return await stage.run(prompt, script)

@@ -1,4 +1,4 @@
-"""Where the answers of a test come from: by question, in order, from a policy, or from an earlier conversation."""
+"""Where the answers of a test come from: by question, in order, from a policy, or from a recorded conversation."""
 
 import difflib
 import inspect
@@ -25,50 +25,51 @@ from askback.exchange.transcript import Conversation, ConversationError, Exchang
 from askback.markers import ListRoots, Sample, SDKElicit
 
 RESULTS = (ElicitResult, CreateMessageResult, CreateMessageResultWithTools, ListRootsResult)
-"""What a server may be sent for an answer, whole."""
+"""Whole results of the protocol, which a script may send as they are."""
 
-Asked: TypeAlias = str | re.Pattern[str] | type
-Answers: TypeAlias = (
-    "Mapping[Any, Any] | list[Any] | tuple[Any, ...] | Conversation | Callable[..., Any] | Script | None"
-)
-"""What a test may give: `{pattern, model, Elicit, Sample or ListRoots: answer}`, `[answer, ...]`, a policy, a
-conversation to repeat, or a script of its own."""
+QuestionPattern: TypeAlias = str | re.Pattern[str] | type
+ScriptLike: TypeAlias = Mapping[Any, Any] | list[Any] | tuple[Any, ...] | Conversation | Callable[..., Any] | None
+"""What a test may give for a script: `{pattern, model, Elicit, Sample or ListRoots: answer}`, `[answer, ...]`, a
+policy, or a conversation to replay."""
 
 
 class NotScriptedError(Exception):
-    """A question that the script has no answer for; the message says why."""
+    """The script does not answer a question; the message says why."""
 
 
 class Script(ABC):
     """The answers of a test."""
 
+    @property
+    def allows_changes(self) -> bool:
+        """Whether a resolver may ask a different question when it runs again."""
+        return False
+
     def begin(self, call: ToolCall) -> None:
-        """Take note that a call is made, whether it asks or not."""
+        """Take note of a call, whether or not it will ask."""
         return
 
     @abstractmethod
     async def reply(self, call: ToolCall, question: Question) -> tuple[Any, str]:
-        """What to answer, and what of the script says so.
+        """The answer to a question, and which part of the script gives it.
 
         Raises:
-            NotScriptedError: If nothing does.
+            NotScriptedError: If the script has no answer.
         """
 
     @abstractmethod
     def unused(self) -> list[str]:
-        """What the script has answers for that were never asked for, in words."""
+        """The parts of the script that were never used, for people."""
 
 
-def script_of(answers: Answers) -> Script:
+def script_of(answers: ScriptLike) -> Script:
     """The script that a test means.
 
     Raises:
-        TypeError: If it is none.
+        TypeError: If it cannot be used as a script.
     """
-    if isinstance(answers, Script):
-        return answers
     if isinstance(answers, Conversation):
-        return _Again(answers)
+        return _Replay(answers)
     if callable(answers) and not isinstance(answers, type):
         return _Policy(answers)
     if isinstance(answers, Mapping):
@@ -76,79 +77,115 @@ def script_of(answers: Answers) -> Script:
     if isinstance(answers, list | tuple | None):  # pyright: ignore[reportUnnecessaryIsInstance]
         return _InOrder(answers or ())
     raise TypeError(
-        "answers are a mapping of patterns or models, a list in order, a policy, or a conversation to repeat, not "
+        "answers must be a mapping of patterns or models, a list in order, a policy, or a conversation to replay, not "
         f"{answers!r}"
     )
 
 
 async def reply_of(script: Script, call: ToolCall, question: Question) -> tuple[Answer | InputResponse, str]:
-    """What a script answers, and what of it says so. A result of the protocol is left as it is, all else is checked.
+    """The answer of a script, and which part of it gives it. Unless it is a whole result, its content is checked.
 
     Raises:
-        NotScriptedError: If it answers nothing, or with what does not fit.
+        NotScriptedError: If the script has no answer, its answer does not fit, or the question has changed since its
+            resolver ran before.
     """
-    answer, said_by = await script.reply(call, question)
+    if not script.allows_changes:
+        check_unchanged(call, question)
+    answer, by = await script.reply(call, question)
     if isinstance(answer, RESULTS):
-        return answer, said_by
+        return answer, by
     given: Answer = answer if isinstance(answer, ANSWERS) else Accept(answer)
     try:
         if isinstance(given, Accept):
-            _check_known_fields(response_to(question, given, said_by), question)
-    except ContentError as misfit:
-        raise NotScriptedError(f"What {said_by} of the script says to it does not fit: {misfit}") from None
-    return given, said_by
+            _check_known_fields(response_to(question, given, by), question)
+    except ContentError as mismatch:
+        raise NotScriptedError(f"The answer from the script ({by}) does not fit: {mismatch}") from None
+    return given, by
+
+
+def check_unchanged(call: ToolCall, question: Question) -> None:
+    """Make sure that a resolver which runs again in a later round asks the same question.
+
+    An answer counts only for exactly the question that was asked, so one that contains a clock, a random number or the
+    order of a set is asked again and again.
+
+    Raises:
+        NotScriptedError: If the question is a different one.
+    """
+    for earlier in (each.question for each in call.exchanges):
+        if not _runs_again(earlier, question) or earlier.fingerprint() == question.fingerprint():
+            continue
+        before, now = repr(earlier.message), repr(question.message)
+        if before == now:
+            before, now = f"the form\n\n{_lines(earlier.schema)}\n\n", f"the form\n\n{_lines(question.schema)}\n\n"
+        raise NotScriptedError(
+            f"The resolver {question.key} asked {before} in round {earlier.round} and {now} in round {question.round}. "
+            "Resolvers run again in every round, and must then ask the same question: leave out what changes, or take "
+            "it from an argument of the tool"
+        )
+
+
+def _runs_again(earlier: Question, question: Question) -> bool:
+    """Whether the resolver of an earlier question asks this one in a later round."""
+    # The key of a resolver is `module:name`. A tool that asks by hand may use one key for different questions.
+    is_resolver = question.key is not None and ":" in question.key
+    return is_resolver and earlier.key == question.key and earlier.round < question.round
+
+
+def _lines(schema: object) -> str:
+    return json.dumps(schema, indent=2, sort_keys=True)
 
 
 def _check_known_fields(response: InputResponse | None, question: Question) -> None:
-    """Refuse fields that a form does not have: a server would drop them, and a test has misspelt them."""
-    fields = (question.schema or {}).get("properties", {})
+    """Reject fields that the form does not have: a server would drop them, so the test has misspelt them."""
+    fields = question.form.fields if question.form is not None else {}
     content = response.content if isinstance(response, ElicitResult) else None
     unknown = [name for name in content or {} if name not in fields]
     if unknown:
-        raise ContentError(f"the form has no {unknown[0]!r}, only {', '.join(fields) or 'nothing'}")
+        raise ContentError(f"the form has no {unknown[0]!r}, only {', '.join(fields) or 'no fields'}")
 
 
 def unanswered(conversation: Conversation, question: Question, reason: object) -> ConversationError:
-    """What a test fails with when a question came that its script does not answer."""
+    """The error of a test whose script does not answer a question."""
     asked = repr(question.message) if question.message else f"for {question.kind}"
     return ConversationError(f"{question.tool!r} asked {asked}. {reason}", conversation)
 
 
 def check_used(script: Script, conversation: Conversation) -> None:
-    """Make sure that nothing in a script was left over.
+    """Make sure that all of a script was used.
 
     Raises:
-        ConversationError: If something was.
+        ConversationError: If a part of it was not.
     """
     unused = ", ".join(script.unused())
     if unused:
-        over = "The conversation is over" if conversation.exchanges else "Nothing was asked at all"
-        raise ConversationError(f"{over}, and the script has answers that were never used: {unused}", conversation)
+        over = "The conversation is over" if conversation.exchanges else "Nothing was asked"
+        raise ConversationError(f"{over}, but the script has answers that were never used: {unused}", conversation)
 
 
 class _ByQuestion(Script):
-    def __init__(self, answers: Mapping[Asked, Any]) -> None:
-        for asked in answers:
-            _check(asked)
+    def __init__(self, answers: Mapping[QuestionPattern, Any]) -> None:
+        for pattern in answers:
+            _check_pattern(pattern)
         self._answers = answers
-        self._used: set[Asked] = set()
+        self._used: set[QuestionPattern] = set()
 
     @override
     async def reply(self, call: ToolCall, question: Question) -> tuple[Any, str]:
-        for asked, answer in self._answers.items():
-            if _is_meant(asked, question):
+        for pattern, answer in self._answers.items():
+            if _matches(pattern, question):
                 if any(_is_same(each.question, question) for each in call.exchanges if each.question is not question):
                     raise NotScriptedError(
-                        "It was asked twice in one call. If that is meant, give the answers in order, as a list"
+                        "It was asked twice in one call. If that is intended, give the answers in order, as a list"
                     )
-                self._used.add(asked)
-                return answer, _name(asked)
-        known = ", ".join(_name(asked) for asked in self._answers)
+                self._used.add(pattern)
+                return answer, _name(pattern)
+        known = ", ".join(_name(pattern) for pattern in self._answers)
         raise NotScriptedError(f"The script has no answer for it, only for {known}")
 
     @override
     def unused(self) -> list[str]:
-        return [_name(asked) for asked in self._answers if asked not in self._used]
+        return [_name(pattern) for pattern in self._answers if pattern not in self._used]
 
 
 class _InOrder(Script):
@@ -156,11 +193,17 @@ class _InOrder(Script):
         self._answers = list(answers)
         self._given = 0
 
+    @property
+    @override
+    def allows_changes(self) -> bool:
+        # An answer for it is on the list, so the test expects another question.
+        return self._given < len(self._answers)
+
     @override
     async def reply(self, call: ToolCall, question: Question) -> tuple[Any, str]:
         if self._given == len(self._answers):
             raise NotScriptedError(
-                "Every answer of the script was given already" if self._answers else "No question was expected"
+                "All answers of the script have been given" if self._answers else "No question was expected"
             )
         self._given += 1
         return self._answers[self._given - 1], f"answer {self._given}"
@@ -171,12 +214,12 @@ class _InOrder(Script):
 
 
 class _Policy(Script):
-    """A policy, asked as by nobody's run. One that is an answer is left over if nobody asks."""
+    """A policy, called without a run. If it is itself an answer, it has to be used."""
 
     def __init__(self, policy: Callable[..., Any]) -> None:
         self._policy = policy
         self._name = getattr(policy, "__name__", type(policy).__name__)
-        self._left = [self._name] if isinstance(policy, ANSWERS) else []
+        self._unused = [self._name] if isinstance(policy, ANSWERS) else []
 
     @override
     async def reply(self, call: ToolCall, question: Question) -> tuple[Any, str]:
@@ -185,19 +228,19 @@ class _Policy(Script):
             answer = await answer
         if answer is None:
             raise NotScriptedError(f"{self._name} has no opinion on it")
-        self._left = []
+        self._unused = []
         return answer, self._name
 
     @override
     def unused(self) -> list[str]:
-        return self._left
+        return self._unused
 
 
-class _Again(Script):
-    """The answers of an earlier conversation, to the same questions of the same calls in the same order.
+class _Replay(Script):
+    """The answers of a recorded conversation, to the same questions of the same calls in the same order.
 
-    What a round asks it asks at the same time, in no order. The two generations ask in different orders, so over the
-    other one a question only has to be one of the call's.
+    The questions of a round have no order. The two generations ask in different orders, so on the other one a question
+    only has to be one of those that the call asked.
     """
 
     def __init__(self, conversation: Conversation) -> None:
@@ -225,16 +268,16 @@ class _Again(Script):
         return _answer_in(expected), "the recording"
 
     def _left_of(self, call: ToolCall) -> list[Exchange]:
-        """What the recorded call that this one repeats has to ask still: the first like it that is not repeated yet."""
+        """What is left of the recorded call that this one replays: the first such call that is not yet replayed."""
         if id(call) not in self._left:
-            # Kept, so that no other call gets the same id.
+            # Kept, so that no later call gets the same id.
             self._calls.append(call)
-            like_it = [
+            same = [
                 number
                 for number, (each, _) in enumerate(self._recorded)
                 if (each.tool, each.arguments) == (call.tool, call.arguments)
             ]
-            self._left[id(call)] = self._recorded.pop(like_it[0])[1] if like_it else []
+            self._left[id(call)] = self._recorded.pop(same[0])[1] if same else []
         return self._left[id(call)]
 
     @override
@@ -246,18 +289,19 @@ class _Again(Script):
 
 
 def _expected(question: Question, left: list[Exchange]) -> Exchange:
-    """Of what was recorded, what a question should be."""
-    in_rounds, was_in_rounds = question.key is not None, left[0].question.key is not None
+    """The recorded exchange that a question should repeat."""
+    in_rounds, was_in_rounds = question.in_rounds, left[0].question.in_rounds
     if in_rounds and was_in_rounds:
-        fitting = [each for each in left if each.question.key == question.key] or [
+        # By key first: two resolvers may ask in the same words, and get different answers.
+        candidates = [each for each in left if each.question.key == question.key] or [
             each for each in left if each.question.message == question.message
         ]
     elif in_rounds or was_in_rounds:
-        fitting = [each for each in left if not _difference(each.question, question)]
+        candidates = [each for each in left if not _difference(each.question, question)]
     else:
         # People are asked one question after another; models and directories meanwhile.
-        fitting = [each for each in left if each.question.kind == question.kind]
-    return fitting[0] if fitting else left[0]
+        candidates = [each for each in left if each.question.kind == question.kind]
+    return candidates[0] if candidates else left[0]
 
 
 def _answer_in(exchange: Exchange) -> Answer:
@@ -268,53 +312,52 @@ def _answer_in(exchange: Exchange) -> Answer:
 
 
 def _difference(before: Question, now: Question) -> str:
-    """How a question differs from another; an empty text where it is the same."""
-    # Older connections know no keys and rounds, and only they carry the title of a whole form.
-    in_rounds = before.key is not None and now.key is not None
-    left_out = {"server", "arguments"} if in_rounds else {"server", "arguments", "key", "round"}
+    """How two questions differ, as a diff; empty if they do not."""
+    # Older connections have no keys and rounds, and only they carry the title of a whole form.
+    in_rounds = before.in_rounds and now.in_rounds
+    ignored = {"server", "arguments"} if in_rounds else {"server", "arguments", "key", "round"}
 
     def lines(question: Question) -> list[str]:
         asked: dict[str, Any] = json.loads(question.to_json())
         asked.get("schema", {}).pop("title", None)
-        kept = {name: value for name, value in asked.items() if name not in left_out}
-        return json.dumps(kept, indent=2, sort_keys=True).splitlines()
+        return _lines({name: value for name, value in asked.items() if name not in ignored}).splitlines()
 
     return "\n".join(difflib.unified_diff(lines(before), lines(now), "recorded", "asked now", lineterm=""))
 
 
-def _is_meant(asked: Asked, question: Question) -> bool:
-    kind = _kind(asked)
-    return question.kind == kind if kind is not None else question.matches(asked)
+def _matches(pattern: QuestionPattern, question: Question) -> bool:
+    kind = _kind(pattern)
+    return question.kind == kind if kind is not None else question.matches(pattern)
 
 
-def _kind(asked: Asked) -> Kind | None:
-    if not isinstance(asked, type):
+def _kind(pattern: QuestionPattern) -> Kind | None:
+    if not isinstance(pattern, type):
         return None
     kinds: dict[type, Kind] = {SDKElicit: "elicitation", Sample: "sampling", ListRoots: "roots"}
-    return next((kind for word, kind in kinds.items() if issubclass(asked, word)), None)
+    return next((kind for marker, kind in kinds.items() if issubclass(pattern, marker)), None)
 
 
 def _is_same(one: Question, other: Question) -> bool:
-    """Whether a resolver asks again, whatever its words, or a person reads the same words again."""
-    return (one.key is not None and one.key == other.key) or one.fingerprint() == other.fingerprint()
+    """Whether two questions come from the same resolver, or look the same to a person."""
+    return (one.in_rounds and one.key == other.key) or one.fingerprint() == other.fingerprint()
 
 
-def _check(asked: object) -> None:
-    """Refuse what can stand for no question.
+def _check_pattern(pattern: object) -> None:
+    """Reject keys of a mapping that cannot match a question.
 
     Raises:
-        TypeError: If it is no pattern, model or kind.
-        ValueError: If it is no regular expression.
+        TypeError: If it is not a pattern, a model or a marker.
+        ValueError: If it is not a valid regular expression.
     """
-    if not isinstance(asked, str | re.Pattern | type):
-        raise TypeError(f"a script answers patterns, models, or Elicit, Sample and ListRoots, not {asked!r}")
+    if not isinstance(pattern, str | re.Pattern | type):
+        raise TypeError(f"a script's keys are patterns, models, or Elicit, Sample and ListRoots, not {pattern!r}")
     try:
-        re.compile(asked if isinstance(asked, str) else "")
+        re.compile(pattern if isinstance(pattern, str) else "")
     except re.error as error:
-        raise ValueError(f"the pattern {asked!r} of the script is no regular expression: {error}") from None
+        raise ValueError(f"the pattern {pattern!r} of the script is not a valid regular expression: {error}") from None
 
 
-def _name(asked: Asked) -> str:
-    if isinstance(asked, type):
-        return asked.__name__
-    return repr(asked if isinstance(asked, str) else asked.pattern)
+def _name(pattern: QuestionPattern) -> str:
+    if isinstance(pattern, type):
+        return pattern.__name__
+    return repr(pattern if isinstance(pattern, str) else pattern.pattern)

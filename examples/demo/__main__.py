@@ -1,6 +1,6 @@
 """The whole of askback in a few seconds: a refund desk that asks, and an agent that answers.
 
-Three times the same order: answered by policies, declined by a person, and put off, to be finished by another process.
+The same order three times: answered by policies, declined by a person, and deferred, to be finished by another process.
 """
 
 import inspect
@@ -12,20 +12,20 @@ from askback.agents import pending_questions
 from examples.command_line import Options, expect, parser_for, run
 from examples.demo import screen
 from examples.demo.desk import PROMPT, Desk, customer, house_rule, night_clerk, within_limit
-from examples.processes import heard
+from examples.processes import output_of
 from examples.refund_desk.server import mcp, refund_order
 from examples.waiting import Waiting
 
 
 async def by_policy(options: Options) -> None:
-    """Policies answer, and the whole call is shown."""
+    """Policies answer, and the whole call is drawn."""
     screen.title("1. The policies answer")
     (tool,) = await mcp.list_tools()
     visible = list(tool.parameters["properties"])
     hidden = [name for name in inspect.signature(refund_order).parameters if name not in visible]
-    screen.line("somebody asks", PROMPT)
+    screen.line("a user asks", PROMPT)
     screen.line("the model sees", f"{tool.name}({', '.join(visible)})")
-    screen.line("it never sees", f"{', '.join(hidden)}, nor any of the questions and answers", "yellow")
+    screen.line("it never sees", f"{', '.join(hidden)}, nor the questions and answers", "yellow")
     desk = Desk([within_limit, house_rule], options.model)
     result = await desk.run()
     screen.line("the receipt", result.output, "bold green")
@@ -37,7 +37,7 @@ async def by_policy(options: Options) -> None:
 
 
 async def by_a_person_who_declines(options: Options) -> None:
-    """A person says no, and the model reads why there is no refund."""
+    """A person declines, and the model reads why there is no refund."""
     screen.title("2. A person declines")
     desk = Desk([customer], options.model)
     result = await desk.run()
@@ -47,8 +47,8 @@ async def by_a_person_who_declines(options: Options) -> None:
 
 
 async def by_somebody_tomorrow(options: Options) -> None:
-    """The run stops, and another process finishes it."""
-    screen.title("3. Nobody is there: the run stops, and another process goes on")
+    """The run is suspended, and another process finishes it."""
+    screen.title("3. Nobody is there: the run is suspended, and another process goes on")
     desk = Desk([night_clerk, house_rule], options.model)
     result = await desk.run()
     expect(len(pending_questions(result.output)), 1)
@@ -56,10 +56,10 @@ async def by_somebody_tomorrow(options: Options) -> None:
         document = Waiting(messages=result.all_messages(), requests=result.output).model_dump_json()
         path = Path(folder) / "run.json"
         path.write_text(document)
-        screen.line("this process", f"puts the run away: {len(document)} bytes of JSON, and nothing else waits", "bold")
+        screen.line("this process", f"stores the run: {len(document)} bytes of JSON, and nothing else waits", "bold")
         if screen.console.is_terminal and not screen.PLAIN:
             os.environ.setdefault("FORCE_COLOR", "1")
-        await heard("examples.demo.resume", str(path))
+        await output_of("examples.demo.resume", str(path))
 
 
 async def story(options: Options) -> None:

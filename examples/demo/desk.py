@@ -1,4 +1,4 @@
-"""The agent of the demonstration, and who answers for it."""
+"""The agent of the demo, and the policies that answer for it."""
 
 import json
 from collections.abc import AsyncIterable, Sequence
@@ -24,22 +24,22 @@ def within_limit(ctx: RunContext[int], question: Question) -> Accept | None:
 
 
 def house_rule(ctx: RunContext[int], question: Question) -> Accept | None:
-    """Whatever comes back unopened is sold again."""
+    """Unopened goods are sold again."""
     return Accept(Restock(restock=True)) if question.asks(Restock) else None
 
 
 def night_clerk(ctx: RunContext[int], question: Question) -> Defer | None:
-    """Somebody with a say in it comes in tomorrow."""
+    """A manager decides tomorrow."""
     return Defer() if question.asks(Scope) else None
 
 
 def customer(ctx: RunContext[int], question: Question) -> Decline:
-    """They have changed their mind."""
+    """The customer has changed their mind."""
     return Decline()
 
 
 def onlooker(ctx: RunContext[int], question: Question) -> None:
-    """Has no opinion, and shows what everybody is asked."""
+    """Has no opinion, and shows every question."""
     screen.asked(question)
 
 
@@ -65,7 +65,7 @@ class Desk:
 
     def _answered(self, record: AnswerRecord) -> None:
         self.conversation(record)
-        why = self._reasons.get(record.policy, "Somebody with a say in it has come in.")
+        why = self._reasons.get(record.policy, "A manager has decided.")
         screen.answered(record.policy, why, record.action, record.content)
 
 

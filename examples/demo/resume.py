@@ -1,4 +1,4 @@
-"""The second process of the demonstration: it knows nothing but a file, and finishes what is in it."""
+"""The second process of the demo: all it has is a file, with the run to finish."""
 
 import os
 
@@ -13,9 +13,9 @@ from examples.waiting import Waiting
 
 
 async def story(options: Options) -> None:
-    """Answer what is pending, and go on."""
+    """Answer what is pending, and resume the run."""
     waiting = Waiting.model_validate_json(await anyio.Path(options.file).read_text())
-    screen.line("another process", f"(number {os.getpid()}) opens it", "bold")
+    screen.line("another process", f"({os.getpid()}) opens it", "bold")
     pending = pending_questions(waiting.requests)
     for each in pending:
         screen.line("is pending", each.question.message, "magenta")
@@ -29,5 +29,5 @@ async def story(options: Options) -> None:
 
 if __name__ == "__main__":
     parser = parser_for("demo.resume", __doc__, model=True)
-    parser.add_argument("file", help="where the run was put away")
+    parser.add_argument("file", help="the stored run")
     run(parser, story)

@@ -1,4 +1,4 @@
-"""What the demonstration looks like: in colour at a terminal, as plain text elsewhere and where `NO_COLOR` is set."""
+"""How the demo looks: in colour at a terminal, as plain text elsewhere or if `NO_COLOR` is set."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from askback.testing import ToolCall
 
 WIDTH = 76
 LABEL = 16
-VERBS = {"accept": "accepts", "decline": "declines", "cancel": "cancels", "defer": "puts it off"}
+VERBS = {"accept": "accepts", "decline": "declines", "cancel": "cancels", "defer": "defers"}
 
 PLAIN = bool(os.environ.get("NO_COLOR"))
 
@@ -28,40 +28,40 @@ def title(text: str) -> None:
 
 
 def line(label: str, text: str, style: str = "") -> None:
-    """Something that happens, and to whom."""
+    """A step of the story, and who takes it."""
     console.print(Text.assemble((f"  {label:<{LABEL}}", "dim"), (text, style)))
 
 
 def asked(question: Question) -> None:
-    """A question, the round that asks it, and the resolver it is from."""
+    """A question, its round and its resolver."""
     line(f"round {question.round}" if question.key else "the call waits", f"{resolver(question)} asks", "bold magenta")
     line("", question.message, "magenta")
 
 
 def answered(who: str, why: str, action: str, content: Mapping[str, Any] | None) -> None:
-    """An answer, by whom, and why they gave it."""
+    """An answer, who gave it, and why."""
     line("", f"{who} {VERBS[action]}{given(content)}", "bold green" if action == "accept" else "bold red")
     line("", f"why: {why}", "green" if action == "accept" else "red")
 
 
 def resolver(question: Question) -> str:
-    """The name of the resolver that asks, which older connections do not tell."""
+    """The name of the resolver that asks, which older connections do not send."""
     return question.key.rpartition(":")[2] if question.key else "the desk"
 
 
 def given(content: Mapping[str, Any] | None) -> str:
-    """What was answered with."""
+    """The content of an answer."""
     return f" {json.dumps(content)}" if content else ""
 
 
 def picture(call: ToolCall, caller: str = "agent", server: str = "refund desk") -> None:
-    """The whole call between two lifelines, round by round."""
+    """A sequence diagram of the call, round by round."""
     console.print(Text(f"  {caller:<{WIDTH - len(server)}}{server}", "bold"))
     _arrow(f"{call.tool}({', '.join(call.arguments)})", "right", "cyan")
     for exchange in call.exchanges:
         question = exchange.question
         _arrow(f"round {question.round}: {resolver(question)} has a question", "left", "magenta")
-        _arrow(f"{exchange.action}{given(exchange.content)}, says {exchange.answered_by}", "right", "green")
+        _arrow(f"{exchange.action}{given(exchange.content)}, by {exchange.answered_by}", "right", "green")
     _arrow(call.result or "", "left", "bold")
 
 

@@ -1,1 +1,1 @@
-"""A run that survives its process, under DBOS."""
+"""A run that survives its process, with DBOS."""

@@ -1,6 +1,6 @@
-"""The process that is killed, and started again: `python -m examples.durable.work FOLDER [ANSWER]`.
+"""The process that is killed and started again: `python -m examples.durable.work FOLDER [ANSWER]`.
 
-What it does is a DBOS workflow, each step of which is recorded in a database in the folder.
+Its work is a DBOS workflow, whose steps are recorded in a database in the folder.
 """
 
 import json
@@ -23,12 +23,12 @@ WORKFLOW = "pay INV-31"
 
 @DBOS.step()
 async def ask_person(question: str) -> None:
-    """Tell somebody that there is a question. As a step, it is done once."""
+    """Notify a person of a question. As a step, it runs once."""
     print(f"   Process {os.getpid()} asks: {question}", flush=True)
 
 
 async def pay(options: Options) -> None:
-    """Do the work, or go on with it."""
+    """Start the workflow, or resume it."""
     toolset = ResolverToolset[object](
         fastmcp.Client(mcp, mode=options.mode),
         id="accounts",

@@ -1,1 +1,1 @@
-"""A run that waits in a file for people, who answer in their own time, each in another process."""
+"""A suspended run in a file, which people answer in their own time, each in another process."""

@@ -1,12 +1,13 @@
-"""A run that waits in a file for people, who answer in their own time, each in another process.
+"""A suspended run in a file, which people answer in their own time, each in another process.
 
-Alone, this tells the whole story, and starts the other processes itself. By hand, a step at a time, options first:
+Without arguments, this runs the whole story and starts the other processes itself. By hand, one step at a time, with
+options first:
 
     python -m examples.inbox start FILE
     python -m examples.inbox list FILE
     python -m examples.inbox answer FILE ID accept '{"approved": true}'
 
-Between two steps there is a JSON document, and nothing else: no agent, no server, no connection.
+Between two steps there is only a JSON document: no agent, no server, no connection.
 """
 
 import json
@@ -16,11 +17,11 @@ from tempfile import TemporaryDirectory
 
 from examples.command_line import Options, argument, expect, parser_for, run
 from examples.inbox import steps
-from examples.processes import heard
+from examples.processes import output_of
 
 
 async def story(options: Options) -> None:
-    """Stop in one process, and answer in two others."""
+    """Suspend the run in one process, and answer in two others."""
     with TemporaryDirectory() as folder:
         file = Path(folder, "inbox.json")
         await step("start", file)
@@ -35,18 +36,19 @@ async def story(options: Options) -> None:
 
 
 def described(file: Path) -> str:
-    """What the run is while nobody is at work on it."""
-    # Only servers of 2026-07-28 have a name for a question, by which to go on.
-    stopped = all(pending.question.key is not None for pending in steps.questions_in(file))
-    then = "goes on where it stopped" if stopped else "is made again from the start"
-    return f"Now the run is {file.stat().st_size} bytes of JSON, and nothing runs. Once answered, a call {then}."
+    """What a suspended run consists of."""
+    resumable = all(pending.question.in_rounds for pending in steps.questions_in(file))
+    then = "goes on where it stopped" if resumable else "is made again from the start"
+    return (
+        f"Now the run is {file.stat().st_size} bytes of JSON, and no process is running. Once answered, a call {then}."
+    )
 
 
 async def step(*words: str | Path) -> None:
-    """Take a step in a process of its own, with the options of this one."""
+    """Take a step in its own process, with the options of this one."""
     shown = [word.name if isinstance(word, Path) else word for word in words]
     print(f"$ python -m examples.inbox {shlex.join(shown)}", flush=True)
-    await heard("examples.inbox", *map(str, words))
+    await output_of("examples.inbox", *map(str, words))
 
 
 if __name__ == "__main__":
@@ -60,5 +62,7 @@ if __name__ == "__main__":
         if name == "answer":
             taken.add_argument("id", help="as `list` prints it")
             taken.add_argument("action", choices=["accept", "decline", "cancel"])
-            taken.add_argument("content", nargs="?", type=argument(json.loads), help="what to accept with, as JSON")
+            taken.add_argument(
+                "content", nargs="?", type=argument(json.loads), help="the content to accept with, as JSON"
+            )
     run(parser, lambda options: options.step(options))

@@ -9,21 +9,21 @@ from pydantic import BaseModel, Field
 from askback import Elicit, Resolve
 from askback.integration import FastMCP
 
-# A key that every process of the server knows, so that one goes on where another stopped. A real one is a secret.
-KEY = "known to all who read this example"
+# Every process of the server has the same key, so that one can go on where another stopped. Keep a real one secret.
+KEY = "only for this example, not secret"
 
 mcp = FastMCP("Accounts", request_state_security=RequestStateSecurity(keys=[KEY], ttl=7 * 24 * 3600))
 INVOICES = {"INV-31": "1,200 to the paper mill", "INV-32": "48,000 to a friend of the boss"}
 
 
 class Approval(BaseModel):
-    """What a person says to a payment."""
+    """Whether a person approves a payment."""
 
     approved: bool = Field(description="Pay it?")
 
 
 async def ask_approval(number: str) -> Elicit[Approval]:
-    """Ask somebody who may spend money."""
+    """Ask someone who may spend money."""
     if number not in INVOICES:
         raise ToolError(f"There is no invoice {number}.")
     return Elicit(f"Pay {INVOICES[number]} for {number}?", Approval)

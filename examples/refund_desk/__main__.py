@@ -1,7 +1,7 @@
-"""A desk that refunds what the order says, not what the model says.
+"""A desk that refunds what the order says, and not what the model says.
 
-First a plain client, then an agent. Each spawns the server as a process of its own and talks to it over stdio; with
-`--http` the server is hosted here, on a free port.
+First a plain client, then an agent. Each starts the server as its own process and connects over stdio; with `--http`
+the server runs in this process, on a free port.
 """
 
 from askback.testing import Rehearsal
@@ -10,7 +10,7 @@ from examples.refund_desk import agent, client, server
 
 
 async def story(options: Options) -> None:
-    """The client's part and the agent's, over the transport that was asked for."""
+    """Run the client and the agent over the chosen transport."""
     transport = Rehearsal(over="http" if options.http else "stdio").transport(server.mcp)
     await client.story(transport, options)
     await agent.story(transport, options)
@@ -18,5 +18,5 @@ async def story(options: Options) -> None:
 
 if __name__ == "__main__":
     parser = parser_for("refund_desk", __doc__, model=True, http=True)
-    parser.add_argument("--ask", action="store_true", help="be the person who is asked, at this terminal")
+    parser.add_argument("--ask", action="store_true", help="answer the questions yourself, at this terminal")
     run(parser, story)

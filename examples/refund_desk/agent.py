@@ -1,4 +1,4 @@
-"""An agent at the same desk: its policies answer, and what none of them may decide goes to a person."""
+"""An agent at the same desk: its policies answer, and a person decides the rest."""
 
 from dataclasses import dataclass
 
@@ -16,26 +16,26 @@ from examples.refund_desk.server import Restock, Scope
 
 @dataclass
 class Clerk:
-    """On whose behalf the agent works."""
+    """The person on whose behalf the agent works."""
 
     name: str
     limit: int
 
 
 def small_refunds(ctx: RunContext[Clerk], question: Question) -> Accept | None:
-    """Clerks who may refund that much need not be asked how much."""
+    """A clerk with a high enough limit gets a full refund without a question."""
     if question.asks(Scope) and ctx.deps.limit >= 10_000:
         return Accept(Scope(full=True))
     return None
 
 
 def supervisor(ctx: RunContext[Clerk], question: Question) -> Accept | None:
-    """Stands in for a person, who is asked what nobody before could answer; `--ask` asks you instead."""
+    """Stands in for the person who is asked last; `--ask` asks you instead."""
     return Accept(Scope(full=False, sku="LAMP")) if question.asks(Scope) else None
 
 
 async def story(server: ClientTransport, options: Options) -> None:
-    """Refund the same order for two clerks: the policies are the same, the runs they see are not."""
+    """Refund the same order for two clerks: the same policies see different runs."""
     answered: list[tuple[str, str]] = []
 
     def on_answer(record: AnswerRecord) -> None:
@@ -57,5 +57,5 @@ async def story(server: ClientTransport, options: Options) -> None:
             prompt = "Refund order ORD-7002: the lamp is broken."
             result = await agent.run(prompt, deps=clerk, event_stream_handler=narrate)
             print(f"The agent says: {result.output}")
-    rule, whoever = type(always_restock).__name__, "Console" if options.ask else "supervisor"
-    expect([who for who, _ in answered], ["small_refunds", rule, whoever, rule])
+    rule, person_asked = type(always_restock).__name__, "Console" if options.ask else "supervisor"
+    expect([who for who, _ in answered], ["small_refunds", rule, person_asked, rule])

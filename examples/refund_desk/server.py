@@ -1,4 +1,4 @@
-"""The server: a tool whose amount is worked out from the order, and whose questions go to a person.
+"""The server: a tool whose amount is computed from the order, and whose questions go to a person.
 
 load_order -> refund_scope -> refund_amount  (the tool's `cents`)
                            -> ask_restock    (the tool's `restock`)
@@ -13,14 +13,14 @@ from pydantic import BaseModel, Field
 from askback import AcceptedElicitation, Elicit, ElicitationResult, Resolve
 from askback.integration import FastMCP
 
-# A key that every process of the server knows, so that one goes on where another stopped. A real one is a secret.
-KEY = "known to all who read this example"
+# Every process of the server has the same key, so that one can go on where another stopped. Keep a real one secret.
+KEY = "only for this example, not secret"
 
 mcp = FastMCP("Refund desk", request_state_security=RequestStateSecurity(keys=[KEY]))
 
 
 class Order(BaseModel):
-    """An order as the shop's records have it."""
+    """An order in the shop's records."""
 
     id: str
     cents_by_sku: dict[str, int]
@@ -28,20 +28,20 @@ class Order(BaseModel):
 
 
 class Scope(BaseModel):
-    """How much of an order is to be refunded."""
+    """How much of an order to refund."""
 
     full: bool = Field(description="Refund the whole order?")
     sku: str = Field(default="", description="If not, which line?")
 
 
 class Restock(BaseModel):
-    """What becomes of what comes back."""
+    """Whether to sell the returned goods again."""
 
     restock: bool = Field(description="Put it back on the shelf?")
 
 
 class Refund(BaseModel):
-    """What was done."""
+    """The receipt."""
 
     order_id: str
     cents: int
@@ -62,7 +62,7 @@ async def load_order(order_id: str) -> Order:
 
 
 async def refund_scope(order: Annotated[Order, Resolve(load_order)]) -> Scope | Elicit[Scope]:
-    """All of it where there is one line; otherwise somebody has to say."""
+    """The whole order if it has one line; otherwise, ask."""
     if len(order.cents_by_sku) == 1:
         return Scope(full=True)
     return Elicit(f"{order.id} has {', '.join(order.cents_by_sku)}. Refund all of it, or one line?", Scope)
@@ -71,21 +71,21 @@ async def refund_scope(order: Annotated[Order, Resolve(load_order)]) -> Scope | 
 async def refund_amount(
     order: Annotated[Order, Resolve(load_order)], scope: Annotated[Scope, Resolve(refund_scope)]
 ) -> int:
-    """What the lines in question cost. Without a scope there is no amount, and no refund."""
+    """The price of the lines in scope. Without a scope there is no amount, and no refund."""
     return sum(order.cents_by_sku[sku] for sku in lines_in(scope, order))
 
 
 async def ask_restock(
     order: Annotated[Order, Resolve(load_order)], scope: Annotated[Scope, Resolve(refund_scope)]
 ) -> Restock | Elicit[Restock]:
-    """Ask what becomes of the goods, unless they never left."""
+    """Ask about the goods, if they were shipped at all."""
     if not order.shipped:
         return Restock(restock=False)
     return Elicit(f"Put {' and '.join(lines_in(scope, order))} back on the shelf?", Restock)
 
 
 def lines_in(scope: Scope, order: Order) -> list[str]:
-    """The SKUs to refund. What a person typed is checked against the order before it counts."""
+    """The SKUs to refund. What a person typed is checked against the order."""
     if scope.full:
         return list(order.cents_by_sku)
     if scope.sku not in order.cents_by_sku:
@@ -101,6 +101,6 @@ async def refund_order(
     restock: Annotated[ElicitationResult[Restock], Resolve(ask_restock)],
 ) -> Refund:
     """Refund an order, or a line of it."""
-    # A refusal to say what becomes of the goods is no reason to keep the money.
+    # Without an answer about the goods, the customer still gets the money.
     restocked = isinstance(restock, AcceptedElicitation) and restock.data.restock
     return Refund(order_id=order_id, cents=cents, restocked=restocked)

@@ -63,6 +63,7 @@ for name in ("FromModel", "QuestionAsked", "QuestionAnswered", "pending_question
 """
 
 
+@pytest.mark.processes
 def test_policies_and_stored_runs_need_no_framework(tmp_path: Any) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text("[[rule]]\ntool = 'other'\nanswer = 'decline'\n")

@@ -33,7 +33,7 @@ def resolvers(findings: list[dict[str, Any]], code: str) -> list[str]:
 
 def test_questions_for_secrets_are_found_by_field_title_and_message(cli: CommandLine) -> None:
     findings = found(cli)
-    assert resolvers(findings, "secret-in-form") == ["log_in", "constant_message", "formatted_message", "delegates"]
+    assert resolvers(findings, "secret-in-form") == ["log_in", "constant_message", "formatted_message"]
     form, *messages = (each for each in findings if each["code"] == "secret-in-form")
     assert form["problem"] == "The form Login asks for a secret: 'password', 'code'."
     assert form["tools"] == ["secret", "secret_again"]
@@ -59,42 +59,7 @@ def test_keys_that_collide_are_found_where_one_may_ask(cli: CommandLine) -> None
 def test_forms_that_cannot_be_asked_are_found_in_the_body_where_nothing_declares_them(cli: CommandLine) -> None:
     findings = [each for each in found(cli) if each["code"] == "unaskable-form"]
     assert [each["resolver"] for each in findings] == ["undeclared", "not_a_model"]
-    assert findings[0]["problem"].startswith("The protocol cannot ask for Nested: Elicitation schema field 'inner'")
-
-
-def test_questions_that_change_are_found_through_variables_aliases_and_other_resolvers(cli: CommandLine) -> None:
-    findings = {each["resolver"]: each for each in found(cli) if each["code"] == "changing-question"}
-    culprits = {
-        "clock": "dt.datetime.now()",
-        "day": "dt.date.today()",
-        "alias": "new_id()",
-        "local_import": "token_of()",
-        "drawn": "random.randint()",
-        "seeded_once": "GENERATOR.random()",
-        "formatted_clock": "time.strftime()",
-        "sampled": "id()",
-        "by_way_of": "uuid.uuid4() of the resolver 'order_number'",
-        "Asking": "time.monotonic()",
-        "<lambda>": "time.time()",
-        "within": "time.perf_counter()",
-        "delegates": "new_id()",
-        "delegates_later": "random.random()",
-    }
-    assert {name: each["problem"] for name, each in findings.items()} == {
-        **{
-            name: f"The question contains {each}, which may be something else in the next round."
-            for name, each in culprits.items()
-        },
-        "rolls": "The form of Rolling comes out differently each time it is made.",
-    }
-
-
-def test_defaults_that_change_are_found(cli: CommandLine) -> None:
-    problems = [each["problem"] for each in found(cli) if each["code"] == "changing-default"]
-    assert problems == [
-        "Left out of an answer, 'number' of Ticket is new_id(), which may be something else in the next round.",
-        "Left out of an answer, 'at' of Ticket is time(), which may be something else in the next round.",
-    ]
+    assert findings[0]["problem"].startswith("The protocol cannot ask for Nested: its field 'inner' is")
 
 
 def test_every_finding_says_where_it_is(cli: CommandLine) -> None:
@@ -102,21 +67,21 @@ def test_every_finding_says_where_it_is(cli: CommandLine) -> None:
     for each in found(cli):
         written = Path(each["file"]).read_text().splitlines() if each["file"] != str(SOURCE) else lines
         line = written[each["line"] - 1]
-        assert re.search(rf"Elicit[(\[]|Sample\(|worded(_later)?\(|def {each['resolver']}\(", line)
+        assert re.match(rf"(    )?def {each['resolver']}\(", line)
 
 
 def test_text_is_for_people_and_counts(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(SOURCE.parent)
     ran = cli("check", FAULTS)
     assert ran.code == 1
-    line = SOURCE.read_text().splitlines().index('    return Elicit("Who are you?", Login)') + 1
+    line = SOURCE.read_text().splitlines().index("def log_in() -> Elicit[Login]:") + 1
     assert ran.out.startswith(f"faults.py:{line}: secret-in-form: log_in of secret, secret_again\n    The form Login ")
-    assert ran.out.endswith("28 findings; 5 tools and 41 resolvers were checked.\n")
+    assert ran.out.endswith("10 findings; checked 5 tools and 23 resolvers.\n")
 
 
 def test_codes_can_be_ignored(cli: CommandLine) -> None:
-    codes = {each["code"] for each in found(cli, FAULTS, "--ignore", "changing-question", "--ignore", "secret-in-form")}
-    assert codes == {"changing-default", "colliding-keys", "unaskable-form", "unreached-resolver"}
+    codes = {each["code"] for each in found(cli, FAULTS, "--ignore", "colliding-keys", "--ignore", "secret-in-form")}
+    assert codes == {"unaskable-form", "unreached-resolver"}
     ran = cli("check", FAULTS, "--ignore", "no-such-code")
     assert ran.code == 2
     assert "unreached-resolver" in ran.err
@@ -124,11 +89,11 @@ def test_codes_can_be_ignored(cli: CommandLine) -> None:
 
 def test_a_clean_server_is_exit_code_0(cli: CommandLine) -> None:
     ran = cli("check", "tests.cli.shop:mcp")
-    assert (ran.code, ran.out) == (0, "no findings; 3 tools and 9 resolvers were checked.\n")
+    assert (ran.code, ran.out) == (0, "no findings; checked 3 tools and 9 resolvers.\n")
     assert found(cli, "tests.cli.shop:mcp") == []
 
 
-def test_a_tool_that_is_refused_at_import_is_a_finding(cli: CommandLine, folder: Path) -> None:
+def test_a_tool_that_is_rejected_at_import_is_a_finding(cli: CommandLine, folder: Path) -> None:
     nested = "class Nested(BaseModel):\n    inner: Yes\ndef ask() -> Elicit[Nested]: ...\n"
     tool = "@mcp.tool\ndef odd(it: Annotated[Any, Resolve(ask)]) -> str: ...\n"
     (folder / "refusing.py").write_text(HEAD + nested + tool)
@@ -138,10 +103,10 @@ def test_a_tool_that_is_refused_at_import_is_a_finding(cli: CommandLine, folder:
     first, problem, *_, count = ran.out.splitlines()
     assert first == f"refusing.py:{line}: invalid-signature: ask of odd"
     assert "Tool 'odd': parameter 'it', resolver 'ask': it cannot ask for Nested" in problem
-    assert count == "1 finding; it could not be loaded."
+    assert count == "1 finding; the server could not be loaded."
 
 
-def test_a_tool_that_is_refused_when_it_is_listed_is_a_finding(cli: CommandLine, folder: Path) -> None:
+def test_a_tool_that_is_rejected_when_it_is_listed_is_a_finding(cli: CommandLine, folder: Path) -> None:
     server = """
 import fastmcp
 inside = fastmcp.FastMCP("Inside")
@@ -157,7 +122,7 @@ mcp.add_provider(provider)
     assert (finding["code"], finding["tools"]) == ("invalid-signature", ["odd"])
 
 
-def test_a_refusal_without_a_tool_or_resolver_is_a_finding_too(cli: CommandLine, folder: Path) -> None:
+def test_a_rejection_without_a_tool_or_resolver_is_a_finding_too(cli: CommandLine, folder: Path) -> None:
     (folder / "prompts.py").write_text(
         HEAD + "def ask() -> int: ...\n@mcp.prompt\ndef odd(it: Annotated[int, Resolve(ask)]) -> str: ...\n"
     )
@@ -200,7 +165,7 @@ def test_what_a_library_offers_need_not_be_used(
 ) -> None:
     library = folder / "libraries"
     library.mkdir()
-    monkeypatch.setattr("askback.cli.source.LIBRARIES", (library,))
+    monkeypatch.setattr("askback.cli.places.LIBRARIES", (library,))
     monkeypatch.syspath_prepend(library)
     (library / "offers_a_lot.py").write_text(
         HEAD + "def used() -> int: ...\ndef unused() -> Elicit[Yes]: ...\n@mcp.tool\ndef t(): ...\n"
@@ -262,7 +227,7 @@ class Looks:
 def t(a: Annotated[int, Resolve(Looks(1))], b: Annotated[int, Resolve(Looks(2))]) -> str: ...
 """
     (folder / "unhashable.py").write_text(HEAD + server)
-    assert cli("check", "unhashable.py").out == "no findings; 1 tool and 2 resolvers were checked.\n"
+    assert cli("check", "unhashable.py").out == "no findings; checked 1 tool and 2 resolvers.\n"
 
 
 SECRETS = """
@@ -311,152 +276,10 @@ register()
         (folder / f"uses_{name}.py").write_text(HEAD + source)
     (alone,) = found(cli, "uses_one")
     assert (alone["code"], alone["resolver"]) == ("unreached-resolver", "two")
-    assert alone["problem"] == "No tool of this server reaches this resolver, so here it never runs."
-    assert "if no other server needs it" in alone["remedy"]
+    assert alone["problem"] == "No tool of this server uses this resolver, so it never runs."
+    assert "if no other server uses it" in alone["remedy"]
     (folder / "both.py").write_text("from uses_one import mcp\nimport uses_two\n")
     assert found(cli, "both") == []
-
-
-CHANGING = """
-import asyncio, contextlib, itertools, random, time
-from datetime import datetime
-IDS = itertools.count()
-NAMES = frozenset({"a", "b"})
-def stamp() -> str:
-    return datetime.now().isoformat()
-def deeper(depth):
-    return stamp() if depth else deeper(depth)
-def deepest():
-    return one()
-def one():
-    return two()
-def two():
-    return three()
-def three():
-    return stamp()
-def shown(*values, **options):
-    return f"{values} {options}"
-def named(value):
-    return str(value)
-def unshown(value):
-    return "same"
-class Clock:
-    ids = itertools.count()
-    def __call__(self) -> Elicit[Yes]:
-        return Elicit(f"At {self.now()}?", Yes)
-    def now(self):
-        return self.time()
-    @staticmethod
-    def time():
-        return time.time()
-    @classmethod
-    def whole(cls):
-        return int(cls.time())
-    def method(self) -> Elicit[Yes]:
-        return Elicit(f"At {self.whole()}?", Yes)
-    def numbered(self) -> Elicit[Yes]:
-        return Elicit(f"Number {next(self.ids)}?", Yes)
-    def attributed(self) -> Elicit[Yes]:
-        self.last = time.time()
-        self.log(time.time())
-        return Elicit(f"{self.title}?", Yes)
-    def log(self, value): ...
-    title = "It"
-class Database:
-    async def fetch(self, number, as_of): return {"total": number}
-database = Database()
-def same(value): return value
-"""
-
-FOUND = {
-    "helper": ("f'At {stamp()}?'", "datetime.now() in stamp()"),
-    "recursive": ("deeper(1)", "datetime.now() in stamp() in deeper()"),
-    "counted": ("f'Number {next(IDS)}?'", "next(IDS)"),
-    "object_shown": ("f'{object()!r}'", "object()"),
-    "several": ("shown(1, time.time())", "time.time()"),
-    "by_name": ("shown(at=time.time())", "time.time()"),
-    "converted": ("named(round(time.time()))", "time.time()"),
-    "waited": ("str(await asyncio.wait_for(asyncio.sleep(0, time.time()), 1))", "time.time()"),
-    "classed": ("str(datetime.fromtimestamp(time.time()))", "time.time()"),
-    "replaced": ("'at x'.replace('x', stamp())", "datetime.now() in stamp()"),
-    "joined": ("', '.join({'a', 'b'})", "the order of a set"),
-    "joined_made": ("', '.join(list(set('ab')))", "the order of a set"),
-    "joined_global": ("', '.join(name for name in NAMES)", "the order of a set"),
-    "joined_local": ("', '.join(local)", "the order of a set"),
-    "joined_comprehension": ("', '.join([x for x in {y for y in 'ab'}])", "the order of a set"),
-}
-
-CLEAN = {
-    "looked_up": "f'{order}'",
-    "looked_up_elsewhere": "f'{unknown.fetch(time.time())}'",
-    "unused_argument": "unshown(time.time())",
-    "wrongly_called": "unshown(time.time(), 2)",
-    "fresh_count": "f'{next(itertools.count())}'",
-    "sorted_set": "', '.join(sorted({'a', 'b'}))",
-    "sorted_later": "', '.join(ordered)",
-    "circular": "', '.join(circle)",
-    "listed": "', '.join(list('ab'))",
-    "too_deep": "f'{deepest()}'",
-    "measured": "f'{log}'",
-    "indexed": "f'{key}'",
-}
-
-RESOLVER = """
-async def {name}(unknown: Annotated[Any, Resolve(lambda: 1)]) -> Elicit[Yes]:
-    order = await database.fetch(1, as_of=datetime.now())
-    local = set()
-    local.add('a')
-    ordered = {{'a', 'b'}}
-    ordered = sorted(ordered)
-    circle = unknown
-    circle = circle
-    log = unknown
-    log.info(time.time())
-    key = 'k'
-    times = {{}}
-    times[key], (*rest,) = time.time(), 'ab'
-    return Elicit({message}, Yes)
-"""
-
-TOOL = "@mcp.tool\ndef tool_{name}(a: Annotated[Yes, Resolve({resolver})]) -> str: ...\n"
-
-
-@pytest.fixture
-def clocks(folder: Path) -> str:
-    messages = {name: message for name, (message, _) in FOUND.items()} | CLEAN
-    source = HEAD + CHANGING + "".join(RESOLVER.format(name=name, message=each) for name, each in messages.items())
-    methods = {"instance": "Clock()", **{name: f"Clock().{name}" for name in ("method", "numbered", "attributed")}}
-    tools = {name: name for name in messages} | methods
-    source += "".join(TOOL.format(name=name, resolver=resolver) for name, resolver in tools.items())
-    (folder / "clocks.py").write_text(source)
-    return "clocks.py"
-
-
-def test_what_changes_is_found_behind_functions_methods_and_counters_and_not_in_what_is_looked_up(
-    cli: CommandLine, clocks: str
-) -> None:
-    findings = [each for each in found(cli, clocks) if each["code"] == "changing-question"]
-    culprits = {each["resolver"]: each["problem"] for each in findings}
-    assert culprits == {
-        name: f"The question contains {culprit}, which may be something else in the next round."
-        for name, culprit in {
-            **{name: culprit for name, (_, culprit) in FOUND.items()},
-            "Clock": "time.time() in self.time() in self.now()",
-            "method": "time.time() in cls.time() in self.whole()",
-            "numbered": "next(self.ids)",
-        }.items()
-    }
-
-
-def test_a_clock_in_a_library_is_not_looked_for(
-    cli: CommandLine, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder / "timely.py").write_text("import time\ndef stamp():\n    return time.time()\n")
-    server = "import timely\ndef ask() -> Elicit[Yes]:\n    return Elicit(f'{timely.stamp()}', Yes)\n"
-    (folder / "asks_timely.py").write_text(HEAD + server + TOOL.format(name="t", resolver="ask"))
-    assert resolvers(found(cli, "asks_timely.py"), "changing-question") == ["ask"]
-    monkeypatch.setattr("askback.cli.source.LIBRARIES", (folder,))
-    assert found(cli, "asks_timely.py") == []
 
 
 def test_a_server_that_cannot_be_looked_into_is_not_called_clean(cli: CommandLine, folder: Path) -> None:
@@ -465,15 +288,13 @@ def test_a_server_that_cannot_be_looked_into_is_not_called_clean(cli: CommandLin
     (folder / "proxy.py").write_text(proxy + "mcp = create_proxy(inside)\n")
     ran = cli("check", "proxy.py")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == "askback: the tools of 'proxy.py' run elsewhere, and cannot be looked into: t\n"
+    assert ran.err == "askback: the tools of 'proxy.py' run elsewhere and cannot be inspected: t\n"
     (folder / "partly.py").write_text(HEAD + proxy + "@mcp.tool\ndef own(): ...\nmcp.mount(create_proxy(inside))\n")
     ran = cli("check", "partly.py")
-    assert (ran.code, ran.out) == (0, "no findings; 1 tool and no resolvers were checked.\n")
-    assert ran.err == "askback: some tools of 'partly.py' run elsewhere, and cannot be looked into: t\n"
-    assert cli("graph", "proxy.py").err.endswith("Its tools run elsewhere, and cannot be looked into: t\n")
-    assert cli("graph", "partly.py").err.endswith(
-        "Its tools: own; others run elsewhere, and cannot be looked into: t\n"
-    )
+    assert (ran.code, ran.out) == (0, "no findings; checked 1 tool and no resolvers.\n")
+    assert ran.err == "askback: some tools of 'partly.py' run elsewhere and cannot be inspected: t\n"
+    assert cli("graph", "proxy.py").err.endswith("Its tools run elsewhere and cannot be inspected: t\n")
+    assert cli("graph", "partly.py").err.endswith("Its tools: own; others run elsewhere and cannot be inspected: t\n")
     (folder / "bare.py").write_text(HEAD)
     ran = cli("check", "bare.py")
     assert (ran.code, ran.out, ran.err) == (2, "", "askback: 'bare.py' has no tools\n")

@@ -19,7 +19,7 @@ def test_help_names_the_commands(cli: CommandLine) -> None:
     ran = cli("--help")
     assert ran.code == 0
     assert "Draw the resolvers of a server's tools." in ran.out
-    assert "Look for mistakes in the resolvers of a server's tools." in ran.out
+    assert "Check the resolvers of a server's tools for mistakes." in ran.out
 
 
 def test_help_of_a_command_names_its_options(cli: CommandLine) -> None:
@@ -34,7 +34,7 @@ def test_the_version_is_the_distributions(cli: CommandLine) -> None:
 
 
 def test_a_wrong_option_is_a_sentence_and_exit_code_2(cli: CommandLine) -> None:
-    ran = cli("graph", "tests.cli.shop:mcp", "--fromat", "svg")
+    ran = cli("graph", "tests.cli.shop:mcp", "--fromat", "mermaid")
     assert ran.code == 2
     assert ran.out == ""
     assert "--fromat" in ran.err
@@ -74,6 +74,27 @@ def test_the_package_can_be_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert capsys.readouterr().out.strip() == version("askback")
 
 
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("command", "absent"),
+    [
+        (["--version"], ["fastmcp", "mcp", "pydantic", "pydantic_ai"]),
+        (["graph", "tests/cli/shop.py"], ["askback.testing", "pydantic_ai"]),
+        (["check", "tests/cli/shop.py"], ["askback.testing", "pydantic_ai"]),
+        (["call", "tests/cli/shop.py", "hello"], ["askback.testing", "pydantic_ai"]),
+    ],
+    ids=["version", "graph", "check", "call"],
+)
+def test_a_command_imports_only_what_it_needs(command: list[str], absent: list[str]) -> None:
+    code = (
+        "import atexit, sys\nfrom askback.cli import main\n"
+        f"atexit.register(lambda: print([name for name in {absent} if name in sys.modules], file=sys.stderr))\nmain()\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, *command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "[]\n")
+
+
+@pytest.mark.processes
 def test_it_runs_as_a_process_with_plain_output() -> None:
     command = [sys.executable, "-m", "askback.cli", "graph", "tests/cli/shop.py:mcp", "look_up"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=False)

@@ -1,20 +1,17 @@
-"""`askback graph`: pictures of resolvers."""
+"""`askback graph`: resolvers, drawn."""
 
 import io
 import json
 import re
 import sys
-from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
 from tests.cli.conftest import CommandLine
 
 SHOP = "tests.cli.shop:mcp"
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_the_tree_says_what_is_needed_shared_and_asked(cli: CommandLine) -> None:
@@ -192,107 +189,20 @@ def test_names_are_no_directives_of_mermaid(cli: CommandLine, names: str) -> Non
     assert chart.replace("\n", "").isprintable()
 
 
-def test_names_leave_a_picture_well_formed(cli: CommandLine, names: str) -> None:
-    picture = ElementTree.fromstring(cli("graph", names, "-f", "svg").out)
-    assert "a?[2J?b, a??b, ??" in (picture.findtext(f"{SVG}title") or "")
-
-
-def numbers(element: ElementTree.Element, *names: str) -> list[float]:
-    return [float(element.get(name, "nan")) for name in names]
-
-
-@pytest.fixture
-def picture(cli: CommandLine, tmp_path: Path) -> ElementTree.Element:
-    path = tmp_path / "shop.svg"
-    ran = cli("graph", SHOP, "--format", "svg", "--output", str(path))
+def test_the_output_can_be_a_file(cli: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "shop.mmd"
+    ran = cli("graph", SHOP, "--format", "mermaid", "--output", str(path))
     assert (ran.code, ran.out) == (0, "")
-    return ElementTree.fromstring(path.read_text())
+    assert path.read_text() == cli("graph", SHOP, "-f", "mermaid").out
 
 
-def boxes_of(group: ElementTree.Element) -> list[tuple[float, float, float, float]]:
-    found = [numbers(each, "x", "y", "width", "height") for each in group.findall(f"{SVG}rect")]
-    return [(x, y, x + width, y + height) for x, y, width, height in found]
-
-
-def test_no_box_of_the_picture_lies_on_another(picture: ElementTree.Element) -> None:
-    groups = picture.findall(f"{SVG}g")
-    assert [len(boxes_of(group)) for group in groups] == [10, 2]
-    for group in groups:
-        for (left, top, right, bottom), (x, y, x_end, y_end) in combinations(boxes_of(group), 2):
-            assert right < x or x_end < left or bottom < y or y_end < top
-
-
-def test_no_text_of_the_picture_leaves_its_box(picture: ElementTree.Element) -> None:
-    widest_monospace = 0.61 * 12
-    for group in picture.findall(f"{SVG}g"):
-        for text in group.findall(f"{SVG}text"):
-            x, y = numbers(text, "x", "y")
-            end = x + len(text.text or "") * widest_monospace
-            assert any(
-                left < x and end < right and top < y - 9 and y < bottom for left, top, right, bottom in boxes_of(group)
-            )
-
-
-def points_of(path: ElementTree.Element) -> list[tuple[float, float]]:
-    """The points that a line goes through, its curves by a few points of each."""
-    points: list[tuple[float, float]] = []
-    for command, given in re.findall(r"([MHC])([^MHC]*)", path.get("d", "")):
-        values = [float(each) for each in given.split()]
-        if command == "M":
-            points.append((values[0], values[1]))
-        elif command == "H":
-            points.append((values[0], points[-1][1]))
-        else:
-            (x0, y0), (x1, y1, x2, y2, x3, y3) = points[-1], values
-            for step in range(1, 21):
-                t, u = step / 20, 1 - step / 20
-                points.append(
-                    (
-                        u**3 * x0 + 3 * u * u * t * x1 + 3 * u * t * t * x2 + t**3 * x3,
-                        u**3 * y0 + 3 * u * u * t * y1 + 3 * u * t * t * y2 + t**3 * y3,
-                    )
-                )
-    return points
-
-
-def test_lines_of_the_picture_go_from_box_to_box_and_through_none(picture: ElementTree.Element) -> None:
-    for group in picture.findall(f"{SVG}g"):
-        boxes = boxes_of(group)
-        for path in group.findall(f"{SVG}path"):
-            points = points_of(path)
-            (x, y), (x_end, y_end) = points[0], points[-1]
-            assert any(right == pytest.approx(x) and top < y < bottom for _, top, right, bottom in boxes)
-            assert any(left == pytest.approx(x_end) and top < y_end < bottom for left, top, _, bottom in boxes)
-            for (x0, y0), (x1, y1) in pairwise(points):
-                middle = (x0 + x1) / 2, (y0 + y1) / 2
-                assert not any(
-                    left < middle[0] < right and top < middle[1] < bottom for left, top, right, bottom in boxes
-                )
-
-
-def test_the_picture_shows_outcomes_and_questions_differently_and_has_room_for_all(
-    picture: ElementTree.Element,
-) -> None:
-    looks = [each.get("class") for each in picture.iter(f"{SVG}rect")]
-    assert {"tool", "resolver", "person", "model", "directories", "anyone"} <= set(looks)
-    assert [each.get("class") for each in picture.iter(f"{SVG}path")].count("line outcome") == 2
-    width, height = numbers(picture, "width", "height")
-    for text in picture.findall(f"{SVG}text"):
-        x, y = numbers(text, "x", "y")
-        assert x + len(text.text or "") * 0.61 * 12 < width
-        assert y < height
-    style = picture.findtext(f"{SVG}style") or ""
-    assert "prefers-color-scheme: dark" in style
-
-
-def test_a_picture_of_a_tool_without_resolvers_is_its_box(cli: CommandLine) -> None:
-    picture = ElementTree.fromstring(cli("graph", SHOP, "hello", "-f", "svg").out)
-    (group,) = picture.findall(f"{SVG}g")
-    assert len(boxes_of(group)) == 1
+def test_a_tool_without_resolvers_is_drawn_alone(cli: CommandLine) -> None:
+    chart = cli("graph", SHOP, "hello", "-f", "mermaid").out
+    assert '        tool0(["hello"]):::tool\n    end\n' in chart
 
 
 def test_an_output_that_cannot_be_written_is_a_sentence(cli: CommandLine, tmp_path: Path) -> None:
-    path = tmp_path / "nowhere" / "out.svg"
+    path = tmp_path / "nowhere" / "out.mmd"
     ran = cli("graph", SHOP, "--output", str(path))
     assert (ran.code, ran.err) == (2, f"askback: {str(path)!r} cannot be written: No such file or directory\n")
 

@@ -1,4 +1,4 @@
-"""How a server is named, and what is said of names that do not work."""
+"""How a server is named, and the errors for names that do not work."""
 
 from pathlib import Path
 
@@ -65,14 +65,14 @@ def test_what_a_module_prints_stays_out_of_the_output(cli: CommandLine, folder: 
     assert "hello there" in ran.err
 
 
-def test_wrong_names_are_told_what_there_is(cli: CommandLine, folder: Path) -> None:
+def test_a_wrong_name_is_answered_with_the_right_ones(cli: CommandLine, folder: Path) -> None:
     (folder / "shops.py").write_text(SERVER.format(name="bookshop") + "STOCK = {}\ndef order(title): ...\n")
     said = {
         "shops:bookshp": "'shops' has no 'bookshp'; did you mean bookshop?",
-        "shops:xyz": "'shops' has no 'xyz'; the servers there: bookshop",
-        "shops:STOCK": "'STOCK' of 'shops' is no server but of type dict; the servers there: bookshop",
-        "shops:order": "'order' of 'shops' is no server but of type function; the servers there: bookshop",
-        "shops.py": "'shops.py' has no server called mcp, server, app; the servers there: bookshop",
+        "shops:xyz": "'shops' has no 'xyz'; it has bookshop",
+        "shops:STOCK": "'STOCK' of 'shops' is not a server but of type dict; it has bookshop",
+        "shops:order": "'order' of 'shops' is not a server but of type function; it has bookshop",
+        "shops.py": "'shops.py' has no server called mcp, server, app; it has bookshop",
         "shop:mcp": f"there is no module 'shop' in {folder} or on Python's path; did you mean shops?",
         "nothing.like.it:mcp": f"there is no module 'nothing' in {folder} or on Python's path",
         "shop.py": "there is no file 'shop.py'; did you mean shops.py?",
@@ -87,7 +87,7 @@ def test_wrong_names_are_told_what_there_is(cli: CommandLine, folder: Path) -> N
 
 def test_a_module_without_a_server_says_so(cli: CommandLine, folder: Path) -> None:
     (folder / "empty.py").write_text("")
-    assert cli("check", "empty.py").err.endswith("; there is no server in it\n")
+    assert cli("check", "empty.py").err.endswith("; it has no server at all\n")
 
 
 def test_a_module_that_fails_shows_its_own_error_and_line(cli: CommandLine, folder: Path) -> None:
@@ -112,11 +112,11 @@ def test_a_module_that_fails_shows_its_own_error_and_line(cli: CommandLine, fold
 
 
 @pytest.mark.parametrize("named", ["serving.py", "serving.py:mcp", "serving:mcp"])
-def test_what_would_serve_as_soon_as_it_is_imported_is_not(cli: CommandLine, folder: Path, named: str) -> None:
+def test_a_module_that_would_serve_when_it_is_imported_is_rejected(cli: CommandLine, folder: Path, named: str) -> None:
     (folder / "serving.py").write_text("import fastmcp\nmcp = fastmcp.FastMCP('serving')\nmcp.run()\n")
     ran = cli("check", named)
     assert ran.code == 2
-    assert "would serve as soon as it is imported (line 3): put that under if __name__ == '__main__':" in ran.err
+    assert "serving.py, line 3): put that under if __name__ == '__main__':" in ran.err
 
 
 def test_a_factory_that_fails_shows_its_own_error(cli: CommandLine, folder: Path) -> None:
@@ -126,9 +126,9 @@ def test_a_factory_that_fails_shows_its_own_error(cli: CommandLine, folder: Path
     assert ran.err.endswith("factories.py, line 2)\n")
 
 
-def test_an_sdk_server_is_refused_with_the_reason(cli: CommandLine, folder: Path) -> None:
+def test_an_sdk_server_is_rejected_with_the_reason(cli: CommandLine, folder: Path) -> None:
     (folder / "sdk.py").write_text("from mcp.server.mcpserver import MCPServer\nmcp = MCPServer('sdk')\n")
-    assert "does not let anyone see the functions of its tools" in cli("graph", "sdk:mcp").err
+    assert "gives no access to the functions of its tools" in cli("graph", "sdk:mcp").err
 
 
 def test_a_plain_server_with_resolved_tools_is_drawn(cli: CommandLine, folder: Path) -> None:
@@ -194,8 +194,8 @@ mcp.add_provider(Failing())
     assert "the tools of 'provided.py' cannot be listed: OSError: no network" in ran.err
 
 
-def test_an_address_can_only_be_called(cli: CommandLine) -> None:
+def test_a_url_can_only_be_called(cli: CommandLine) -> None:
     for command in ("graph", "check"):
         ran = cli(command, "http://localhost:8000/mcp")
         assert ran.code == 2
-        assert "'http://localhost:8000/mcp' is an address, which can only be called" in ran.err
+        assert "'http://localhost:8000/mcp' is a URL, which only `askback call` takes" in ran.err

@@ -1,4 +1,4 @@
-"""A server that asks everything there is to ask, for tests of testing."""
+"""A server that asks every kind of question, for tests of the test kit."""
 
 from typing import Annotated, Any, Literal
 

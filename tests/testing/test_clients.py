@@ -2,7 +2,8 @@
 
 import itertools
 import re
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +25,7 @@ from mcp_types import (
     InputRequiredResult,
     TextContent,
 )
+from pydantic import Field, create_model
 
 from askback import Elicit, ListRoots, Resolve, Sample
 from askback.agents import Accept, Cancel, Decline, Defer, Question
@@ -54,7 +56,7 @@ async def test_a_test_of_a_server_takes_four_lines(askback: Rehearsal) -> None:
 
 
 @pytest.mark.askback(over=["memory", "http", "stdio"])
-async def test_every_connection_is_a_word(askback: Rehearsal) -> None:
+async def test_a_server_is_reached_over_every_connection(askback: Rehearsal) -> None:
     call = await askback.call(mcp, "wrap", WRAP, ANSWERS)
     assert call.result == WRAPPED
     assert len(call.exchanges) == 3
@@ -152,7 +154,7 @@ async def test_a_background_task_is_answered_too(askback: Rehearsal) -> None:
         await askback.call(server, "go")
 
 
-async def test_what_was_asked_can_be_asked_for(askback: Rehearsal) -> None:
+async def test_a_client_knows_what_was_asked(askback: Rehearsal) -> None:
     async with askback.connect(mcp, ANSWERS) as client:
         await client.call_tool("wrap", WRAP)
         await client.call_tool("refund", {"order": "ORD-2"})
@@ -224,18 +226,18 @@ async def test_no_script_expects_no_question(askback: Rehearsal) -> None:
 
 
 async def test_a_script_that_is_too_short_says_so(askback: Rehearsal) -> None:
-    with pytest.raises(ConversationError, match="Every answer of the script was given already"):
+    with pytest.raises(ConversationError, match="All answers of the script have been given"):
         await askback.call(mcp, "wrap", WRAP, [{"full": True}])
 
 
 @pytest.mark.parametrize(
     ("answers", "complaint"),
     [
-        ({"Refund": {"full": "maybe"}}, "What 'Refund' of the script says to it does not fit: full: 'maybe' is not of"),
-        ([{}], "What answer 1 of the script says to it does not fit: 'full' is a required property"),
+        ({"Refund": {"full": "maybe"}}, "The answer from the script ('Refund') does not fit: full: 'maybe' is not of"),
+        ([{}], "The answer from the script (answer 1) does not fit: 'full' is a required property"),
         ([{"full": True, "ful": 1}], "does not fit: the form has no 'ful', only full"),
         ([3], "does not fit: a form takes a mapping, a pydantic model or a dataclass, not int"),
-        ({Elicit: Defer()}, "The script defers it, which only an agent can"),
+        ({Elicit: Defer()}, "The script defers it, but only an agent can"),
     ],
 )
 async def test_a_script_that_does_not_fit_the_form_says_where(askback: Rehearsal, answers: Any, complaint: str) -> None:
@@ -249,7 +251,7 @@ async def test_nonsense_can_be_sent_on_purpose(askback: Rehearsal) -> None:
 
 
 async def test_an_answer_that_was_never_used_fails(askback: Rehearsal) -> None:
-    leftover = "The conversation is over, and the script has answers that were never used: 'gift', Paper"
+    leftover = "The conversation is over, but the script has answers that were never used: 'gift', Paper"
     with pytest.raises(ConversationError, match=leftover) as failure:
         await askback.call(mcp, "refund", WRAP, {"Refund": {"full": True}, "gift": {}, Paper: {}})
     assert "refunded ORD-1, full=True" in str(failure.value)
@@ -257,8 +259,8 @@ async def test_an_answer_that_was_never_used_fails(askback: Rehearsal) -> None:
         await askback.call(mcp, "refund", WRAP, [{"full": True}, 2, 3])
 
 
-async def test_a_server_that_never_asks_is_told_apart(askback: Rehearsal) -> None:
-    with pytest.raises(ConversationError, match="Nothing was asked at all, and the script has .* 'Refund'"):
+async def test_a_server_that_never_asks_is_reported_as_such(askback: Rehearsal) -> None:
+    with pytest.raises(ConversationError, match="Nothing was asked, but the script has .* 'Refund'"):
         await askback.call(mcp, "plain", WRAP, {"Refund": {"full": True}})
     with pytest.raises(ConversationError, match="never used: Accept"):
         await askback.call(mcp, "plain", WRAP, Accept({"full": True}))
@@ -272,7 +274,7 @@ async def test_a_tool_that_does_not_exist_is_named_with_those_that_do(askback: R
         ConversationError, match="There is no tool 'refnd': did you mean 'refund'\\? The server has refu"
     ):
         await askback.call(mcp, "refnd", WRAP, {"Refund": {"full": True}})
-    with pytest.raises(ConversationError, match="There is no tool 'xyz': The server has none"):
+    with pytest.raises(ConversationError, match="There is no tool 'xyz': The server has no tools"):
         await askback.call(FastMCP("empty"), "xyz")
 
 
@@ -291,27 +293,71 @@ async def test_a_question_asked_twice_in_one_call_fails(askback: Rehearsal) -> N
         return asks_by_hand(WELL, state="again")
 
     with pytest.raises(
-        ConversationError, match="It was asked twice in one call. If that is meant, give the answers in order"
+        ConversationError, match="It was asked twice in one call. If that is intended, give the answers in order"
     ):
         await askback.call(server, "nag", {}, {"Well": {}})
 
 
-@pytest.mark.askback("2026-07-28")
-async def test_a_question_that_changes_between_rounds_is_asked_twice(askback: Rehearsal) -> None:
+def changing(question: Callable[[int], Elicit[Any]]) -> FastMCP[Any]:
+    """A server whose resolver gets another number each time it runs."""
     server, numbers = FastMCP("clock"), itertools.count()
 
-    async def ask() -> Elicit[Scope]:
-        return Elicit(f"Sure {next(numbers)}?", Scope)
+    async def ask() -> Elicit[Any]:
+        return question(next(numbers))
 
     @server.tool
-    async def go(scope: Annotated[Scope, Resolve(ask)]) -> bool:
+    async def go(scope: Annotated[Any, Resolve(ask)]) -> bool:
         return scope.full
 
-    with pytest.raises(ConversationError, match="It was asked twice in one call"):
-        await askback.call(server, "go", {}, {"Sure": {"full": True}})
+    return server
 
 
-async def test_two_questions_in_the_same_words_are_one_too_many(askback: Rehearsal) -> None:
+@pytest.mark.parametrize(
+    "answers",
+    [{"Sure": {"full": True}}, [{"full": True}], Accept({"full": True})],
+    ids=["patterns", "in order", "a policy"],
+)
+@pytest.mark.askback("2026-07-28")
+async def test_a_question_that_changes_when_its_resolver_runs_again_is_shown_in_both_wordings(
+    askback: Rehearsal, answers: Any
+) -> None:
+    with pytest.raises(
+        ConversationError,
+        match=r"The resolver tests\..*\.ask asked 'Sure 0\?' in round 1 and 'Sure 1\?' in round 2\. Resolvers run",
+    ):
+        await askback.call(changing(lambda number: Elicit(f"Sure {number}?", Scope)), "go", {}, answers)
+
+
+@pytest.mark.askback("2026-07-28")
+async def test_a_list_may_have_an_answer_for_a_question_that_changes(askback: Rehearsal) -> None:
+    server = changing(lambda number: Elicit(f"Sure {min(number, 1)}?", Scope))
+    call = await askback.call(server, "go", {}, [{"full": True}, {"full": False}])
+    assert (call.messages, call.result) == (["Sure 0?", "Sure 1?"], "false")
+
+
+@pytest.mark.askback("2026-07-28")
+async def test_a_form_that_changes_when_its_resolver_runs_again_is_shown(askback: Rehearsal) -> None:
+    server = changing(lambda number: Elicit("Sure?", create_model("Scope", full=(bool, Field(title=f"All {number}")))))
+    with pytest.raises(ConversationError, match=r'asked the form(?s:.*)"title": "All 0"(?s:.*)"title": "All 1"'):
+        await askback.call(server, "go", {}, Accept({"full": True}))
+
+
+@pytest.mark.askback("2026-07-28")
+async def test_a_tool_that_asks_by_hand_may_ask_different_questions_under_one_key(askback: Rehearsal) -> None:
+    server = fastmcp.FastMCP("by hand")
+
+    @server.tool
+    async def go(ctx: fastmcp.Context) -> Any:
+        number = int(ctx.request_state or 0)
+        return (
+            "done" if number == 2 else asks_by_hand(WELL.model_copy(update={"message": f"{number}?"}), f"{number + 1}")
+        )
+
+    call = await askback.call(server, "go", {}, [{}, {}])
+    assert (call.result, call.messages) == ("done", ["0?", "1?"])
+
+
+async def test_two_questions_with_the_same_wording_are_one_too_many(askback: Rehearsal) -> None:
     server = FastMCP("twins")
 
     def asks() -> Any:
@@ -395,7 +441,7 @@ async def test_rounds_are_counted_without_a_state_too(askback: Rehearsal) -> Non
 
 
 @pytest.mark.askback("2026-07-28")
-async def test_an_address_is_accepted_without_content(askback: Rehearsal) -> None:
+async def test_a_url_question_is_accepted_without_content(askback: Rehearsal) -> None:
     server = fastmcp.FastMCP("visits")
 
     @server.tool
@@ -408,23 +454,25 @@ async def test_an_address_is_accepted_without_content(askback: Rehearsal) -> Non
         await askback.call(server, "visit", {}, [{"ok": True}])
 
 
-def test_a_script_of_another_kind_is_refused() -> None:
+def test_an_invalid_script_is_rejected() -> None:
     with pytest.raises(TypeError, match="a mapping of patterns or models, a list in order, a policy.*not 'yes'"):
         ScriptedClient(mcp, "yes")  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="not <class '.*Decline'>"):
         ScriptedClient(mcp, Decline)
-    with pytest.raises(TypeError, match="a script answers patterns, models, or Elicit, Sample and ListRoots, not 3"):
+    with pytest.raises(TypeError, match="a script's keys are patterns, models, or Elicit, Sample and ListRoots, not 3"):
         ScriptedClient(mcp, {3: {}})
-    with pytest.raises(ValueError, match=r"the pattern 'Refund \(' of the script is no regular expression"):
+    with pytest.raises(ValueError, match=r"the pattern 'Refund \(' of the script is not a valid regular expression"):
         ScriptedClient(mcp, {"Refund (": {}})
 
 
-def test_a_server_that_cannot_be_reached_that_way_is_refused() -> None:
-    with pytest.raises(ValueError, match="'local' must be a global of a module, and is none"):
+def test_a_server_that_cannot_be_reached_over_a_connection_is_rejected() -> None:
+    with pytest.raises(ValueError, match="'local' must be a global of a module"):
         Rehearsal(over="stdio").connect(FastMCP("local"))
-    with pytest.raises(ValueError, match="Over http, a test starts a FastMCP server of its own: 'x.py' is none"):
+    with pytest.raises(
+        ValueError, match="Over http, the test starts the server itself, which must be a FastMCP: 'x.py' is not"
+    ):
         Rehearsal(over="http").connect("x.py")
-    with pytest.raises(ValueError, match="over 'memory', 'http' or 'stdio', not 'pigeon'"):
+    with pytest.raises(ValueError, match="over 'memory', 'http' or 'stdio', not over 'pigeon'"):
         Rehearsal(over="pigeon").connect(mcp)  # pyright: ignore[reportArgumentType]
 
 
@@ -436,7 +484,7 @@ def test_there_are_two_generations() -> None:
 async def test_a_server_of_the_other_generation_is_not_tried_in_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     old = SessionTransport(infer_transport(mcp), ClientSession)
     old.legacy_only = True
-    with pytest.raises(RuntimeError, match="The server speaks 2025-11-25, and is to be tried on 2026-07-28"):
+    with pytest.raises(RuntimeError, match="The server speaks 2025-11-25, but the test needs 2026-07-28"):
         await Rehearsal("2026-07-28").call(old, "plain", WRAP)
     assert (await Rehearsal("2025-11-25").call(old, "plain", WRAP)).result == "plain ORD-1"
 
@@ -474,3 +522,17 @@ async def test_resolvers_of_a_plain_server_are_seen(askback: Rehearsal) -> None:
 
     async with askback.connect(server, [{"full": True}]) as client:
         assert (await client.call_tool("go")).data is True
+
+
+async def test_a_server_over_http_answers_without_delay() -> None:
+    async with Rehearsal(over="http").connect(mcp) as client:
+        await client.call_tool("plain", WRAP)
+        took = [await _seconds(client.call_tool, "plain", WRAP) for _ in range(9)]
+    # Waiting for a delayed acknowledgement takes 40 ms.
+    assert min(took) < 0.03
+
+
+async def _seconds(call: Callable[..., Awaitable[Any]], *args: Any) -> float:
+    begun = time.perf_counter()
+    await call(*args)
+    return time.perf_counter() - begun

@@ -1,5 +1,6 @@
 """An agent's questions, with a scripted model, real policies and any server."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from pydantic_ai import Agent, DeferredToolRequests, RunContext, ToolReturn, Use
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.models.test import TestModel
 
+from askback import Elicit
 from askback.agents import (
     Accept,
     AnswerRecord,
@@ -60,14 +62,14 @@ async def test_a_deferred_question_is_pending_and_resumed(askback: Rehearsal) ->
     assert run.output == "wrapped ORD-1 in red, with a red note"
 
 
-async def test_what_cannot_be_resumed_with_says_why(askback: Rehearsal) -> None:
+async def test_a_script_that_does_not_answer_what_is_pending_says_why(askback: Rehearsal) -> None:
     run = await askback.play(agent, REFUND, mcp, deps=False)
     with pytest.raises(ConversationError, match="asked 'Refund all of ORD-1\\?'. The script has no answer for it"):
         await run.resume({"gift": {}})
     with pytest.raises(ConversationError, match="never used: answer 2"):
         await run.resume([{"full": True}, 2])
     declined = await run.resume([Decline()], deps=False)
-    assert str(declined.output).endswith("elicitation was decline")
+    assert "elicitation was decline. The user" in str(declined.output)
 
 
 async def test_a_script_answers_instead_of_the_policies(askback: Rehearsal) -> None:
@@ -88,7 +90,7 @@ async def test_a_script_answers_instead_of_the_policies(askback: Rehearsal) -> N
 )
 async def test_a_script_refuses_for_an_agent(askback: Rehearsal, answer: Any, outcome: str) -> None:
     run = await askback.play(agent, REFUND, mcp, [answer], deps=True)
-    assert str(run.output).endswith(f"elicitation was {outcome}")
+    assert f"elicitation was {outcome}. The user" in str(run.output)
 
 
 async def test_a_question_that_the_script_does_not_answer_fails_with_the_conversation(askback: Rehearsal) -> None:
@@ -97,13 +99,13 @@ async def test_a_question_that_the_script_does_not_answer_fails_with_the_convers
     assert "'wrap' asked 'Which" in str(failure.value)
     assert 'gets   accepted {"full": true}  (by the script)' in str(failure.value)
     assert str(failure.value).endswith("gets   no answer")
-    with pytest.raises(ConversationError, match="Nothing was asked at all"):
+    with pytest.raises(ConversationError, match="Nothing was asked"):
         await askback.play(agent, calls("plain", order="ORD-1"), mcp, {Scope: {"full": True}}, deps=True)
 
 
 async def test_a_script_that_does_not_fit_says_where(askback: Rehearsal) -> None:
     with pytest.raises(
-        ConversationError, match="What answer 1 of the script says to it does not fit: the form has no 'ful'"
+        ConversationError, match="The answer from the script .answer 1. does not fit: the form has no 'ful'"
     ):
         await askback.play(agent, REFUND, mcp, [{"full": True, "ful": True}], deps=True)
     run = await askback.play(agent, REFUND, mcp, deps=False)
@@ -122,7 +124,22 @@ async def test_a_policy_that_breaks_is_not_taken_for_the_script(askback: Rehears
         await askback.play(other, REFUND, mcp)
 
 
-async def test_the_agent_is_as_it_was_afterwards(askback: Rehearsal) -> None:
+@pytest.mark.askback("2026-07-28")
+async def test_a_question_that_changes_between_rounds_is_found_whichever_policy_answers(askback: Rehearsal) -> None:
+    numbers = itertools.count()
+
+    async def ask(order: str) -> Elicit[Scope]:
+        return Elicit(f"Refund {order} as number {next(numbers)}?", Scope)
+
+    with pytest.raises(
+        ConversationError, match=r"'Refund ORD-1 as number 0\?' in round 1 and .* number 1\?' in round 2"
+    ):
+        await askback.play(agent, REFUND, shop(scope=ask), deps=True)
+    with pytest.raises(ConversationError, match=r"asked 'Refund ORD-1 as number \d+\?' in round 1 and"):
+        await askback.play(agent, REFUND, shop(scope=ask), Accept({"full": True}), deps=True)
+
+
+async def test_a_play_leaves_the_agent_unchanged(askback: Rehearsal) -> None:
     before = toolset.client
     await askback.play(agent, REFUND, mcp, deps=True)
     assert toolset.client is before
@@ -151,7 +168,9 @@ async def test_toolsets_inside_others_are_found_and_told_apart(askback: Rehearsa
     run = await askback.play(both, model, {"one": mcp, "two": shop()})
     assert run.output == "refunded 1, full=True | refunded 2, full=False"
     assert [answer.question.server for answer in run.answers] == ["one", "two"]
-    with pytest.raises(UserError, match=r"several toolsets that answer, \['one', 'two'\]: say which server is whose"):
+    with pytest.raises(
+        UserError, match=r"several ResolverToolsets, \['one', 'two'\]: give a mapping of their ids to servers"
+    ):
         await askback.play(both, model, mcp)
     with pytest.raises(UserError, match="no toolset with the id 'three'"):
         await askback.play(both, model, {"three": mcp})
@@ -180,7 +199,7 @@ async def test_two_plays_of_one_agent_at_once_are_refused(askback: Rehearsal) ->
 
 
 async def test_what_cannot_be_overridden_says_why(askback: Rehearsal) -> None:
-    with pytest.raises(UserError, match="has no ResolverToolset: there is nobody to answer"):
+    with pytest.raises(UserError, match="has no ResolverToolset to answer"):
         await askback.play(Agent("test"), REFUND, mcp)
     per_run = ResolverToolset[None](NOWHERE, id="shop", headers=lambda ctx: {})
     with pytest.raises(UserError, match="'shop' cannot be overridden: its `auth` or `headers` depend on the run"):
@@ -209,8 +228,6 @@ async def test_an_agents_conversation_is_recorded_and_replayed(askback: Rehearsa
 
 
 async def ask_otherwise(order: str) -> Any:
-    from askback import Elicit
-
     return Elicit("Really?", Scope)
 
 
@@ -233,7 +250,7 @@ async def test_a_recording_does_not_depend_on_who_answers_first(askback: Rehears
     assert run.output == " | ".join(f"wrapped {order} in red, with a red note" for order in ("ORD-1", "ORD-2"))
 
 
-async def test_a_run_that_stopped_is_replayed_to_its_end(askback: Rehearsal) -> None:
+async def test_a_suspended_run_is_replayed_to_its_end(askback: Rehearsal) -> None:
     conversation = Conversation()
     recorder = ResolverToolset(mcp, id="shop", policies=[Defer()], restartable=True, on_answer=conversation)
     recorded = Agent(REFUND, toolsets=[recorder], output_type=[str, DeferredToolRequests])
@@ -251,11 +268,13 @@ async def test_a_scripted_model_answers_a_server_with_what_it_says(askback: Rehe
     silent = await askback.play(asking, ScriptedModel(calls("judge", order="ORD-1"), says="Quite."), mcp)
     assert silent.output == "Quite."
     assert silent.usage.requests == 3
-    with pytest.raises(UserError, match="is asked without any tool, as a server samples: give it something to say"):
+    with pytest.raises(
+        UserError, match="this request offers no tools, as when a server samples: give the model something to say"
+    ):
         await askback.play(asking, calls("judge", order="ORD-1"), mcp)
 
 
-async def test_a_script_goes_on_where_it_answered_before(askback: Rehearsal) -> None:
+async def test_a_resumed_run_keeps_its_script(askback: Rehearsal) -> None:
     def hesitant(ctx: Any, question: Question) -> Accept | Defer:
         return Defer() if question.asks(Scope) else Accept({"paper": "red"})
 
@@ -266,11 +285,11 @@ async def test_a_script_goes_on_where_it_answered_before(askback: Rehearsal) -> 
     run = await run.resume(settled)
     assert str(run.output).startswith("wrapped ORD-1 in blue")
     assert {answer.policy for answer in run.answers} == {"(answered later)", "the script"}
-    with pytest.raises(UserError, match="The run is over: there is nothing to go on with"):
+    with pytest.raises(UserError, match="The run is over: there is nothing to resume"):
         await run.resume([])
 
 
-async def test_options_are_those_of_before_when_a_run_goes_on(askback: Rehearsal) -> None:
+async def test_a_resumed_run_keeps_its_options(askback: Rehearsal) -> None:
     seen: list[str] = []
 
     def note(ctx: RunContext[str], question: Question) -> Accept | Defer:
@@ -285,17 +304,17 @@ async def test_options_are_those_of_before_when_a_run_goes_on(askback: Rehearsal
     assert set(seen) == {"me"}
 
 
-async def test_a_deferral_is_replayed_as_one(askback: Rehearsal) -> None:
+async def test_a_deferral_is_replayed(askback: Rehearsal) -> None:
     stopped = await askback.play(agent, REFUND, mcp, deps=False)
     run = await askback.play(agent, REFUND, mcp, stopped.conversation, deps=True)
     assert len(run.pending) == 1
 
 
-async def test_a_scripted_model_settles_no_form(askback: Rehearsal) -> None:
+async def test_a_scripted_model_does_not_fill_in_forms(askback: Rehearsal) -> None:
     policies = [when(Accept({"full": True}), schema=Scope), FromModel()]
     asking = Agent("test", toolsets=[ResolverToolset(NOWHERE, id="shop", policies=policies)])
     run = await askback.play(asking, calls("wrap", order="ORD-1"), mcp)
-    assert run.output.endswith("elicitation was decline")
+    assert "elicitation was decline. The user" in run.output
 
 
 async def test_what_policies_ask_of_models_is_counted(askback: Rehearsal) -> None:
@@ -334,7 +353,7 @@ async def test_a_scripted_model_takes_turns_and_says_what_it_is_told() -> None:
         part.tool_call_id for message in again.all_messages() for part in message.parts if part.part_kind == "tool-call"
     ]
     assert ids == ["add-1", "add-2"]
-    with pytest.raises(TypeError, match=r"not 'Done'; what it says in the end is says="):
+    with pytest.raises(TypeError, match=r"not 'Done'; use says=... for what it says in the end"):
         ScriptedModel(calls("add", a=1, b=1), "Done")  # pyright: ignore[reportArgumentType]
 
 
@@ -342,7 +361,9 @@ async def test_a_script_for_a_tool_that_does_not_exist_says_which_there_are() ->
     def add() -> int:
         return 1
 
-    with pytest.raises(UserError, match="The script calls the tool 'ad', and the agent has no such tool, only: add"):
+    with pytest.raises(
+        UserError, match="The script calls the tool 'ad', which the agent does not have; its tools: add"
+    ):
         await Agent(calls("ad"), tools=[add]).run("go")
-    with pytest.raises(UserError, match="The script calls the tool 'ad', and is asked without any tool"):
+    with pytest.raises(UserError, match="The script should call the tool 'ad', but this request offers no tools"):
         await Agent(calls("ad")).run("go")

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# Imported before any suite is: pytester forgets what a suite imports, and cryptography cannot be imported twice.
+import askback.testing  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
 pytest_plugins = ["pytester"]
 
 SERVER = """
@@ -30,11 +33,11 @@ SERVER = """
 """
 
 
-def suite(pytester: pytest.Pytester, tests: str, *, ini: str = "") -> pytest.RunResult:
+def suite(pytester: pytest.Pytester, tests: str, *options: str, ini: str = "") -> pytest.RunResult:
     pytester.makepyfile(test_it=textwrap.dedent(SERVER) + textwrap.dedent(tests))
     if ini:
         pytester.makeini(f"[pytest]\n{ini}\n")
-    return pytester.runpytest("-p", "no:cacheprovider", "-W", "error", "-v")
+    return pytester.runpytest("-p", "no:cacheprovider", "-W", "error", "-v", *options)
 
 
 USES_IT = """
@@ -89,11 +92,11 @@ def test_a_marker_picks_the_generation_and_the_connections(pytester: pytest.Pyte
 @pytest.mark.parametrize(
     "marker", ["'2024-11-05'", "over='pigeon'", "generation='2026-07-28'", "over=[]", "over=None", "['2026-07-28']"]
 )
-def test_a_marker_that_says_nothing_known_is_an_error(pytester: pytest.Pytester, marker: str) -> None:
+def test_an_invalid_marker_is_an_error(pytester: pytest.Pytester, marker: str) -> None:
     result = suite(pytester, f"\n@pytest.mark.askback({marker})\ndef test_one(askback): pass\n")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
-        ["*test_one: the marker askback takes generations, of ('2026-07-28', '2025-11-25'), and*"]
+        ["*test_one: the marker askback takes generations out of ('2026-07-28', '2025-11-25'), and over=*"]
     )
 
 
@@ -143,7 +146,7 @@ def test_a_test_that_another_plugin_is_to_run_is_left_to_it(pytester: pytest.Pyt
     assert result.stdout.str().count("by another") == 2
 
 
-def test_it_can_be_asked_for_in_the_test_and_beside_defaults(pytester: pytest.Pytester) -> None:
+def test_it_can_be_requested_inside_the_test_and_beside_defaults(pytester: pytest.Pytester) -> None:
     result = suite(
         pytester,
         """
@@ -162,14 +165,61 @@ def test_a_failing_conversation_is_what_the_report_shows(pytester: pytest.Pytest
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
         [
-            "E*ConversationError: 'order' asked 'Sure?'. What answer 1 of the script says to it does not fit: ok: 3 *",
+            "E*ConversationError: 'order' asked 'Sure?'. The answer from the script (answer 1) does not fit: ok: 3 *",
             "E*order()",
             "E*asks   test_it:ask: Sure?",
         ]
     )
     assert "During handling of the above exception" not in result.stdout.str()
+    assert "askback conversation" not in result.stdout.str()
 
 
+FAILS = """
+    from askback.agents import Decline
+
+    def test_nothing_was_called(askback):
+        askback.connect(mcp)
+        assert False
+
+    async def test_an_assertion(askback):
+        call = await askback.call(mcp, "order", {}, [{"ok": True}])
+        assert call.result == "false"
+
+    async def test_an_error(askback):
+        async with askback.connect(mcp, Decline()) as client:
+            await client.call_tool("order")
+"""
+
+
+def test_a_failing_test_prints_its_conversations_and_no_frames_of_libraries(pytester: pytest.Pytester) -> None:
+    result = suite(pytester, FAILS)
+    result.assert_outcomes(failed=6)
+    result.stdout.fnmatch_lines(
+        [
+            "*_ test_an_assertion?2026-07-28? _*",
+            "E*AssertionError: assert 'true' == 'false'",
+            "*- askback conversation -*",
+            "order()",
+            "    gets   accepted {?ok?: true}*",
+            "  said   true",
+            "*_ test_an_error?2026-07-28? _*",
+            ">*await client.call_tool*",
+            "E*ToolError: *elicitation was decline. The user declined *",
+            "*- askback conversation -*",
+            "    gets   declined  (by Decline)",
+        ]
+    )
+    shown = result.stdout.str()
+    assert shown.count("askback conversation") == 4
+    assert "site-packages" not in shown
+    assert shown.count("\n") < 130
+
+
+def test_full_trace_shows_the_libraries_too(pytester: pytest.Pytester) -> None:
+    assert "site-packages" in suite(pytester, FAILS, "--full-trace").stdout.str()
+
+
+@pytest.mark.processes
 def test_a_suite_that_does_not_use_it_imports_nothing(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import sys\n"
@@ -182,6 +232,7 @@ def test_a_suite_that_does_not_use_it_imports_nothing(tmp_path: Path) -> None:
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
 
 
+@pytest.mark.processes
 def test_testing_a_server_imports_no_pydantic_ai(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         textwrap.dedent(SERVER)

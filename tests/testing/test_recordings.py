@@ -1,4 +1,4 @@
-"""Conversations that were kept, and are had again."""
+"""Recorded conversations, replayed."""
 
 import io
 import os
@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import anyio
 import pytest
-from pydantic import BaseModel
 
 from askback import Elicit, ListRoots, Resolve, Sample
 from askback.agents import Cancel, Console, Decline
+from askback.integration import FastMCP
 from askback.testing import Conversation, ConversationError, Rehearsal
 from tests.testing.shop import Paper, Scope, ask_note, mcp, shop
 
@@ -27,7 +27,7 @@ async def recording(askback: Rehearsal, path: Path) -> Path:
     return path
 
 
-async def test_a_conversation_is_had_again_from_its_file(askback: Rehearsal, tmp_path: Path) -> None:
+async def test_a_conversation_is_replayed_from_its_file(askback: Rehearsal, tmp_path: Path) -> None:
     path = await recording(askback, tmp_path / "wrap.json")
     again = await askback.replay(mcp, path)
     assert [call.result for call in again.calls] == ["wrapped ORD-1 in red, with a blue note", "plain ORD-1"]
@@ -35,7 +35,7 @@ async def test_a_conversation_is_had_again_from_its_file(askback: Rehearsal, tmp
     assert again.exchanges[0].answered_by == "the recording"
 
 
-async def test_what_a_person_said_at_the_terminal_is_had_again(askback: Rehearsal) -> None:
+async def test_what_a_person_typed_at_the_terminal_is_replayed(askback: Rehearsal) -> None:
     master, slave = pty.openpty()
     os.write(master, b"a\nyes\n")
     with os.fdopen(slave) as terminal, anyio.fail_after(20):
@@ -47,13 +47,13 @@ async def test_what_a_person_said_at_the_terminal_is_had_again(askback: Rehearsa
     assert again.calls[0].result == "refunded ORD-1, full=True"
 
 
-async def test_it_holds_on_the_other_generation_in_whichever_order(askback: Rehearsal, tmp_path: Path) -> None:
+async def test_a_recording_replays_on_the_other_generation_in_any_order(askback: Rehearsal, tmp_path: Path) -> None:
     other = Rehearsal("2025-11-25" if askback.generation == "2026-07-28" else "2026-07-28")
     again = await other.replay(mcp, await recording(askback, tmp_path / "wrap.json"))
     assert again.calls[0].result == "wrapped ORD-1 in red, with a blue note"
 
 
-async def test_every_kind_of_answer_is_kept(askback: Rehearsal) -> None:
+async def test_every_kind_of_answer_is_recorded(askback: Rehearsal) -> None:
     async with askback.connect(
         mcp, {Sample: "Quite.", ListRoots: ["/srv"], "ORD-1": Decline(), "ORD-2": Cancel()}
     ) as client:
@@ -66,8 +66,7 @@ async def test_every_kind_of_answer_is_kept(askback: Rehearsal) -> None:
     assert [exchange.action for exchange in again.exchanges] == ["accept", "accept", "decline", "cancel"]
 
 
-class Longer(BaseModel):
-    full: bool
+class Longer(Scope):
     why: str = ""
 
 
@@ -102,7 +101,9 @@ async def silent() -> Paper:
     ],
     ids=["reworded", "another form"],
 )
-async def test_what_changed_is_shown(askback: Rehearsal, tmp_path: Path, server: Any, differences: list[str]) -> None:
+async def test_a_changed_question_is_shown_as_a_difference(
+    askback: Rehearsal, tmp_path: Path, server: Any, differences: list[str]
+) -> None:
     path = await recording(askback, tmp_path / "wrap.json")
     with pytest.raises(ConversationError, match="not what was asked when the conversation was recorded") as failure:
         await askback.replay(server, path)
@@ -133,7 +134,7 @@ async def test_a_question_more_and_a_question_less_are_shown(askback: Rehearsal,
         await askback.replay(mcp, short)
 
 
-def test_a_file_that_holds_none_is_named(tmp_path: Path) -> None:
+def test_a_file_without_a_conversation_is_named(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"version": 2}')
     with pytest.raises(ValueError, match=r"x\.json holds no conversation: (?s:.*)version"):
@@ -161,7 +162,7 @@ async def test_another_call_that_asks_is_noticed(askback: Rehearsal) -> None:
     with pytest.raises(ConversationError, match="'refund' asked 'Sure\\?'. It was not asked when"):
         await askback.replay(server, client.conversation)
     asks_about = "nothing"
-    with pytest.raises(ConversationError, match="Nothing was asked at all, .* never used: 'Sure\\?'"):
+    with pytest.raises(ConversationError, match="Nothing was asked, .* never used: 'Sure\\?'"):
         await askback.replay(server, client.conversation)
 
 
@@ -181,6 +182,29 @@ async def test_the_same_call_made_twice_is_told_apart(askback: Rehearsal) -> Non
         await askback.replay(server, client.conversation)
 
 
+async def test_answers_to_two_resolvers_with_the_same_wording_are_not_swapped(askback: Rehearsal) -> None:
+    server = FastMCP("twins")
+
+    async def ask_first() -> Elicit[Scope]:
+        return Elicit("Sure?", Scope)
+
+    async def ask_second() -> Elicit[Scope]:
+        return Elicit("Sure?", Scope)
+
+    @server.tool
+    async def go(one: Annotated[Scope, Resolve(ask_first)], other: Annotated[Scope, Resolve(ask_second)]) -> str:
+        return f"{one.full} {other.full}"
+
+    async with askback.connect(server, [{"full": True}, {"full": False}]) as client:
+        await client.call_tool("go")
+    recorded = client.conversation
+    assert (await askback.replay(server, recorded)).calls[0].result == recorded.calls[0].result == "True False"
+    if askback.generation == "2026-07-28":
+        # The questions of a round have no order, so neither have its exchanges in a recording.
+        recorded.calls[0].exchanges.reverse()
+        assert (await askback.replay(server, recorded)).calls[0].result == "True False"
+
+
 async def test_what_was_asked_outside_a_call_cannot_be_replayed(askback: Rehearsal) -> None:
     async with askback.connect(mcp, {"Refund": {"full": True}}) as client:
         await client.call_tool("refund", ORDER)
@@ -189,8 +213,8 @@ async def test_what_was_asked_outside_a_call_cannot_be_replayed(askback: Rehears
         await askback.replay(mcp, client.conversation)
 
 
-async def test_a_recording_without_calls_is_no_test(askback: Rehearsal) -> None:
-    with pytest.raises(ValueError, match="has no calls to make again"):
+async def test_a_recording_without_calls_is_rejected(askback: Rehearsal) -> None:
+    with pytest.raises(ValueError, match="has no calls to replay"):
         await askback.replay(mcp, Conversation())
 
 
@@ -198,4 +222,5 @@ async def test_a_picture_shows_what_failed(askback: Rehearsal) -> None:
     call = await askback.call(mcp, "refund", ORDER, {"Refund": Decline()})
     picture = Conversation(calls=[call]).picture()
     assert "    gets   declined  (by 'Refund')" in picture
-    assert picture.endswith("  failed   Resolver for parameter 'scope' could not resolve: elicitation was decline")
+    failed = "  failed   Resolver for parameter 'scope' could not resolve: elicitation was decline. The user declined "
+    assert picture.splitlines()[-1].startswith(failed)

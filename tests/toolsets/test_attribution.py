@@ -166,7 +166,7 @@ async def test_a_policy_that_is_wrong_ends_the_run_everywhere(connection: Connec
 async def test_nobody_means_no_everywhere(connection: Connection, askback: Rehearsal) -> None:
     async with client_over(connection, askback.mode) as client:
         output = (await askback.play(agent(ResolverToolset(client, policies=[Decline()])))).output
-    assert output == "Resolver for parameter 'scope' could not resolve: elicitation was decline"
+    assert output.startswith("Resolver for parameter 'scope' could not resolve: elicitation was decline. The user ")
 
 
 async def test_a_request_that_no_call_can_have_caused_is_refused() -> None:
@@ -251,6 +251,7 @@ async def test_the_applications_own_roots_need_no_call() -> None:
     assert roots == [["file:///data"]]
 
 
+@pytest.mark.processes
 async def test_a_chain_of_policies_that_comes_back_is_refused() -> None:
     async with client_over("stdio", "legacy") as client:
 

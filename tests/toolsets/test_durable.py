@@ -28,6 +28,7 @@ async def killed_when(folder: Path, name: str, lines: int, *answer: str) -> None
     sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < (3, 42),
     reason="from Python 3.12 on, DBOS needs SQLite 3.42 for unixepoch('subsec')",
 )
+@pytest.mark.processes
 async def test_a_killed_run_goes_on_and_asks_nobody_twice(tmp_path: Path) -> None:
     # Not before the step is over: one that was under way when the process died is done again.
     await killed_when(tmp_path, "waiting", 1)

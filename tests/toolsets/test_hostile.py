@@ -134,6 +134,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.processes
 async def test_a_kind_of_question_that_nobody_knows_is_refused() -> None:
     """No server of a library sends one, so this one is written by hand."""
     transport = StdioTransport(sys.executable, ["-c", RAW], keep_alive=False)

@@ -91,7 +91,9 @@ async def test_a_prebuilt_client_keeps_its_mode_and_transport(askback: Rehearsal
     await client.close()
 
 
-@pytest.mark.parametrize("connectable", [desk, FastMCPTransport(desk), "script"])
+@pytest.mark.parametrize(
+    "connectable", [desk, FastMCPTransport(desk), pytest.param("script", marks=pytest.mark.processes)]
+)
 async def test_it_connects_to_whatever_the_stock_toolset_does(connectable: Any, tmp_path: Path) -> None:
     if connectable == "script":
         connectable = tmp_path / "server.py"
@@ -313,6 +315,7 @@ async def test_an_app_tool_stays_one(askback: Rehearsal) -> None:
     assert returned[0].metadata  # pyright: ignore
 
 
+@pytest.mark.processes
 async def test_toolsets_load_from_a_configuration(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("SERVE", "from tests.agency import desk; desk.run(show_banner=False)")
     config = tmp_path / "mcp.json"
@@ -337,7 +340,7 @@ async def test_policies_are_others_for_the_time_of_an_override(askback: Rehearsa
     with answering.override(policies=[Accept({"full": True})]):
         overridden = await agent(answering).run("please")
     assert overridden.output == "refunded ORD-1, full=True, sku="
-    assert (await agent(answering).run("please")).output.endswith("elicitation was decline")
+    assert "elicitation was decline. The user" in (await agent(answering).run("please")).output
 
 
 async def test_an_override_leaves_nothing_behind(askback: Rehearsal) -> None:

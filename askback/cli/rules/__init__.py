@@ -1,9 +1,8 @@
-"""What `askback check` looks for: a rule reads a loaded server and says what it finds."""
+"""The rules of `askback check`: each reads a loaded server and yields its findings."""
 
 from collections.abc import Callable, Iterator
 
 from askback.cli.findings import Finding
-from askback.cli.rules.changing import changing_defaults, changing_questions
 from askback.cli.rules.forms import unaskable_forms
 from askback.cli.rules.keys import colliding_keys
 from askback.cli.rules.reach import unreached_resolvers
@@ -12,11 +11,4 @@ from askback.cli.servers import LoadedServer
 
 Rule = Callable[[LoadedServer], Iterator[Finding]]
 
-RULES: tuple[Rule, ...] = (
-    secrets_in_forms,
-    unreached_resolvers,
-    colliding_keys,
-    unaskable_forms,
-    changing_questions,
-    changing_defaults,
-)
+RULES: tuple[Rule, ...] = (secrets_in_forms, unreached_resolvers, colliding_keys, unaskable_forms)

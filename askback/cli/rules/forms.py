@@ -3,24 +3,23 @@
 from collections.abc import Iterator
 
 from askback.cli.findings import Finding
+from askback.cli.places import place_of
 from askback.cli.questions import form_of, models_asked
 from askback.cli.servers import LoadedServer
-from askback.cli.source import FunctionSource
 
 
 def unaskable_forms(server: LoadedServer) -> Iterator[Finding]:
-    """Forms that no return annotation declares: those that one does declare are refused at registration."""
+    """Report forms that the return annotation does not declare; a declared one is rejected at registration."""
     for tool, plan in server.resolvers:
-        source = FunctionSource(plan.fn)
-        for model, place in models_asked(plan, source).items():
+        for model in models_asked(plan):
             form = form_of(model)
             if isinstance(form, str):
                 yield Finding(
                     "unaskable-form",
                     (tool.name,),
                     plan.name,
-                    place,
+                    place_of(plan.fn),
                     f"The protocol cannot ask for {model.__name__}: {form}.",
-                    "Make it a pydantic model of texts, numbers, yes or no, and choices, and declare it as "
+                    "Use a pydantic model with only text, number, boolean and choice fields, and declare it as "
                     f"Elicit[{model.__name__}] in the return annotation.",
                 )

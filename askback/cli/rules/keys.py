@@ -1,17 +1,17 @@
-"""Resolvers that only their order tells apart."""
+"""Resolvers that share a key."""
 
 from collections.abc import Iterator
 
 from askback.cli.findings import Finding
+from askback.cli.places import place_of
 from askback.cli.questions import declared_questions
 from askback.cli.servers import LoadedServer
-from askback.cli.source import FunctionSource
 from askback.integration import ResolverPlan
 from askback.integration.engine.annotations import key_of
 
 
 def colliding_keys(server: LoadedServer) -> Iterator[Finding]:
-    """Different resolvers of one tool with one name on the wire, of which some may ask: only answers go by keys."""
+    """Report different resolvers of one tool that share a key, if any of them may ask: answers are matched by key."""
     for tool in server.tools:
         by_key: dict[str, list[ResolverPlan]] = {}
         for plan in tool.resolved.plans:
@@ -22,8 +22,8 @@ def colliding_keys(server: LoadedServer) -> Iterator[Finding]:
                     "colliding-keys",
                     (tool.name,),
                     plans[0].name,
-                    FunctionSource(plans[0].fn).place(),
-                    f"{len(plans)} resolvers are called {key!r} and told apart only by the order of their declaration, "
-                    "so a deployment that declares them in another order gives the answer to one to another.",
-                    "Write each as a function with a name of its own.",
+                    place_of(plans[0].fn),
+                    f"{len(plans)} resolvers share the key {key!r} and are told apart only by their order of "
+                    "declaration, so a deployment that declares them in another order mixes up their answers.",
+                    "Write each as a function with its own name.",
                 )

@@ -1,4 +1,4 @@
-"""Resolvers that no tool reaches."""
+"""Resolvers that no tool uses."""
 
 import inspect
 import sys
@@ -9,8 +9,8 @@ from typing import Any
 from fastmcp.decorators import get_fastmcp_meta
 
 from askback.cli.findings import Finding
+from askback.cli.places import is_library, place_of
 from askback.cli.servers import LoadedServer
-from askback.cli.source import FunctionSource, is_library
 from askback.integration import find_resolved_parameters
 from askback.integration.engine.annotations import arms, function_behind, is_class_of, read_return
 from askback.integration.engine.questions import MARKERS
@@ -20,11 +20,11 @@ from askback.markers import InvalidSignature
 
 
 def unreached_resolvers(server: LoadedServer) -> Iterator[Finding]:
-    """Functions beside a server, or beside its tools' resolvers, that ask or have resolvers, and that nobody needs."""
+    """Report resolvers, in the modules of the server and of the resolvers it uses, that no tool uses."""
     modules = _modules(server)
     functions = [each for module in modules for each in _functions_of(module)]
     tools = [tool.fn for tool in server.tools] + list(server.tools_of_others)
-    # One that is disabled, or of a server that is not made yet, is still a tool.
+    # A disabled tool, or one of a server that is created later, is still a tool.
     tools += [each for each in functions if resolver_plans(each).plans or get_fastmcp_meta(each) is not None]
     reached = _reached(tools)
     for function in functions:
@@ -33,15 +33,15 @@ def unreached_resolvers(server: LoadedServer) -> Iterator[Finding]:
                 "unreached-resolver",
                 (),
                 function.__name__,
-                FunctionSource(function).place(),
-                "No tool of this server reaches this resolver, so here it never runs.",
-                f"Annotate the parameter that it is for with Resolve({function.__name__}), or remove it if no other "
-                "server needs it.",
+                place_of(function),
+                "No tool of this server uses this resolver, so it never runs.",
+                f"Annotate a parameter with Resolve({function.__name__}), or remove the resolver if no other server "
+                "uses it.",
             )
 
 
 def _modules(server: LoadedServer) -> list[ModuleType]:
-    """The server's module, and those of its resolvers. A library offers what a server need not use."""
+    """The server's module and those of its resolvers, except libraries: a server need not use all of a library."""
     names = [getattr(function_behind(plan.fn), "__module__", "") for _, plan in server.resolvers]
     modules = {name: sys.modules[name] for name in names if name in sys.modules}
     own = server.module.__name__.partition(".")[0]
@@ -62,7 +62,7 @@ def _functions_of(module: ModuleType) -> Iterator[FunctionType]:
 
 
 def _reached(tools: Iterable[Callable[..., Any]]) -> set[int]:
-    """The functions that run when tools are called: their own, their resolvers, and what these mention by name."""
+    """The functions that calls of the tools may run: their own, their resolvers, and those that these mention."""
     waiting: list[Any] = list(tools)
     seen: dict[int, Any] = {}
     reached: set[int] = set()
@@ -74,7 +74,7 @@ def _reached(tools: Iterable[Callable[..., Any]]) -> set[int]:
         function = function_behind(fn)
         reached.add(id(function))
         waiting += [plan.fn for plan in resolver_plans(fn).plans]
-        # A tool is in its module as it was written, and its server has what it made of that.
+        # The module has the tool as it was written; the server has a wrapper around it.
         waiting += [marker.fn for marker, _ in _resolved_parameters(function).values()]
         waiting += _mentioned(function)
     return reached

@@ -1,7 +1,7 @@
-"""Where commands print to, and how they print what others have written.
+"""Where commands print, and how they print text that others have written.
 
-A server chooses its names, messages and results, and a terminal obeys some characters: it moves its cursor, changes its
-title, fills the clipboard, turns the direction of a line. None of these reaches it.
+A server chooses its names, messages and results, and a terminal obeys some characters: they move its cursor, change its
+title, write to the clipboard or reverse a line. None of them reaches it.
 """
 
 import os
@@ -9,14 +9,14 @@ from typing import IO
 
 from rich.console import Console
 
-from askback.agents.console import printable
+from askback.exchange.text import printable
 
 UNBROKEN = 10_000
-"""The width where nobody looks: lines are then as long as what they say."""
+"""The width of output that is not a terminal, so that no line is wrapped."""
 
 
 def output_console(file: IO[str] | None = None) -> Console:
-    """A console that styles what a person sees at a terminal, and nothing where it is not one or `NO_COLOR` is set."""
+    """A console that styles its output at a terminal, unless `NO_COLOR` is set, and nowhere else."""
     color_system = None if os.environ.get("NO_COLOR") else "auto"
     console = Console(file=file, highlight=False, markup=False, emoji=False, color_system=color_system)
     if not console.is_terminal:
@@ -25,10 +25,10 @@ def output_console(file: IO[str] | None = None) -> Console:
 
 
 def as_text(written: str) -> str:
-    """What somebody has written, with its lines and tabs."""
+    """Foreign text, with its line breaks and tabs."""
     return "".join(each if each in "\n\t" else printable(each) for each in written.replace("\r\n", "\n"))
 
 
 def as_line(written: str) -> str:
-    """What somebody has written, on one line."""
+    """Foreign text on one line."""
     return printable(" ".join(line.strip() for line in written.splitlines() if line.strip()))
