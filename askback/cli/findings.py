@@ -6,7 +6,7 @@ from typing import Literal
 
 from askback.cli.places import Place
 
-IgnorableCode = Literal["colliding-keys", "secret-in-form", "unaskable-form", "unreached-resolver"]
+IgnorableCode = Literal["colliding-keys", "doubtful-type", "secret-in-form", "unaskable-form", "unreached-resolver"]
 Code = IgnorableCode | Literal["invalid-signature"]
 
 

@@ -16,7 +16,7 @@ from askback.cli.places import source_lines
 from askback.exchange.form import Form
 from askback.integration import ResolverPlan
 from askback.integration.engine.annotations import arms, closure_of, function_behind, is_class_of, read_return
-from askback.integration.engine.questions import MARKERS, Forms
+from askback.integration.engine.questions import MARKERS, RenderedForms
 from askback.markers import InvalidSignature, Sample, SDKElicit
 
 Whom = Literal["person", "model", "directories", "anyone"]
@@ -72,7 +72,7 @@ def models_asked(plan: ResolverPlan) -> list[type[Any]]:
 def form_of(model: type[Any]) -> Form | str:
     """The form that asks for a model, or why the protocol cannot ask for it."""
     try:
-        return Form(Forms().of(model).schema)
+        return Form(RenderedForms().of(model).schema)
     except (TypeError, PydanticUserError) as error:
         return str(error)
 

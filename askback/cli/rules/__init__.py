@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from askback.cli.findings import Finding
+from askback.cli.rules.agreement import doubtful_types
 from askback.cli.rules.forms import unaskable_forms
 from askback.cli.rules.keys import colliding_keys
 from askback.cli.rules.reach import unreached_resolvers
@@ -11,4 +12,4 @@ from askback.cli.servers import LoadedServer
 
 Rule = Callable[[LoadedServer], Iterator[Finding]]
 
-RULES: tuple[Rule, ...] = (secrets_in_forms, unreached_resolvers, colliding_keys, unaskable_forms)
+RULES: tuple[Rule, ...] = (secrets_in_forms, unreached_resolvers, colliding_keys, unaskable_forms, doubtful_types)

@@ -21,10 +21,10 @@ from askback.integration.engine.host import Host
 from askback.integration.engine.questions import (
     WRONG_KIND,
     Accepted,
-    Answer,
     Marker,
-    Question,
+    RecordedAnswer,
     Refusal,
+    RenderedQuestion,
     outcome_of,
     question_of,
 )
@@ -48,7 +48,7 @@ DECLARE = {
 class Channel(Protocol):
     """The client, as the resolvers of one call reach it."""
 
-    async def ask(self, plan: ResolverPlan, question: Question) -> Accepted | Refusal | None:
+    async def ask(self, plan: ResolverPlan, question: RenderedQuestion) -> Accepted | Refusal | None:
         """Ask what `plan` wants to know. None: the answer comes with the next round."""
         ...
 
@@ -66,7 +66,7 @@ def open_channel(host: Host, plans: Sequence[ResolverPlan], settled: Sequence[bo
     return _Rounds(host, plans) if host.in_rounds else _Requests(host, plans, settled)
 
 
-def question_for(plan: ResolverPlan, marker: Marker) -> Question:
+def question_for(plan: ResolverPlan, marker: Marker) -> RenderedQuestion:
     """The question that a resolver has just returned.
 
     Raises:
@@ -86,10 +86,10 @@ class _Rounds:
         self._tool = plans[0].graph.tool
         self._belongs_to = f"{self._tool}{host.call_id}"
         self._state: _State | None = None
-        self._kept: dict[str, Answer] = {}
+        self._kept: dict[str, RecordedAnswer] = {}
         self._open: dict[int, tuple[str, str, InputRequest]] = {}
 
-    async def ask(self, plan: ResolverPlan, question: Question) -> Accepted | Refusal | None:
+    async def ask(self, plan: ResolverPlan, question: RenderedQuestion) -> Accepted | Refusal | None:
         continuation = await self._host.continuation()
         if self._state is None:
             self._state = _State(continuation.state, self._belongs_to)
@@ -137,7 +137,9 @@ class _Rounds:
             raise ToolError(f"The answers of this call are longer than {limit} characters together")
         return state
 
-    def _recorded(self, state: "_State", key: str, question: Question, digest: str) -> Accepted | Refusal | None:
+    def _recorded(
+        self, state: "_State", key: str, question: RenderedQuestion, digest: str
+    ) -> Accepted | Refusal | None:
         answer = state.answer(key, digest)
         if answer is None:
             return None
@@ -170,18 +172,18 @@ class _State:
         """Whether a question of that key was asked before, in whatever words."""
         return key in self.asked or key in self._answers
 
-    def answer(self, key: str, digest: str) -> Answer | None:
+    def answer(self, key: str, digest: str) -> RecordedAnswer | None:
         """The answer recorded for exactly this question."""
         match self._answers.get(key):
             case [str(recorded), "accept", str(content)] if recorded == digest:
-                return Answer(recorded, "accept", content)
+                return RecordedAnswer(recorded, "accept", content)
             case [str(recorded), ("decline" | "cancel") as action, None] if recorded == digest:
-                return Answer(recorded, action, None)
+                return RecordedAnswer(recorded, action, None)
             case _:
                 return None
 
     @staticmethod
-    def encode(belongs_to: str, answers: Mapping[str, Answer], asked: Mapping[str, str]) -> str:
+    def encode(belongs_to: str, answers: Mapping[str, RecordedAnswer], asked: Mapping[str, str]) -> str:
         """The state to send along with a round's questions."""
         # In ASCII, so that nothing a client can put into a string fails to encode.
         return json.dumps({"v": STATE_VERSION, "t": belongs_to, "answers": answers, "asked": asked})
@@ -200,7 +202,7 @@ class _Requests:
         self._asking: int | None = None
         self._waiting: dict[int, anyio.Event] = {}
 
-    async def ask(self, plan: ResolverPlan, question: Question) -> Accepted | Refusal | None:
+    async def ask(self, plan: ResolverPlan, question: RenderedQuestion) -> Accepted | Refusal | None:
         _check_reachable(plan, question, self._host)
         if question.kind == "elicitation":
             await self._turn(plan.index)
@@ -233,7 +235,7 @@ class _Requests:
                 self._waiting.pop(index).set()
 
 
-def _check_reachable(plan: ResolverPlan, question: Question, host: Host) -> None:
+def _check_reachable(plan: ResolverPlan, question: RenderedQuestion, host: Host) -> None:
     """Refuse to ask a client that could not answer.
 
     Raises:

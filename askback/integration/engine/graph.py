@@ -25,7 +25,7 @@ from askback.integration.engine.annotations import (
     unannotated,
 )
 from askback.integration.engine.host import HostTypes
-from askback.integration.engine.questions import MARKERS, Forms
+from askback.integration.engine.questions import MARKERS, RenderedForms
 from askback.markers import InvalidSignature, SDKElicit, SDKResolve
 
 SDK_TYPES = HostTypes()
@@ -61,7 +61,7 @@ class ResolverGraph:
 
     tool: str
     types: HostTypes
-    forms: Forms = field(default_factory=Forms)
+    forms: RenderedForms = field(default_factory=RenderedForms)
 
     @cached_property
     def outcomes(self) -> frozenset[type]:

@@ -34,6 +34,7 @@ from pydantic import AliasChoices, BaseModel, RootModel, ValidationError, create
 from pydantic.fields import FieldInfo
 from typing_extensions import TypeIs, override
 
+from askback.exchange.form import Form
 from askback.integration.engine.annotations import arms, is_class_of
 from askback.integration.engine.host import Kind, Limits
 from askback.markers import (
@@ -68,7 +69,7 @@ class Accepted(NamedTuple):
     value: Any
 
 
-class Answer(NamedTuple):
+class RecordedAnswer(NamedTuple):
     """What a client answered of what it was asked, and the digest of the question."""
 
     digest: str
@@ -78,7 +79,7 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class RenderedForm:
     """A model as the form a client shows, rendered once."""
 
     schema: dict[str, Any]
@@ -104,14 +105,14 @@ class Form:
         return asked_for
 
 
-class Forms:
+class RenderedForms:
     """The forms of one tool's questions."""
 
     def __init__(self) -> None:
         # A resolver may make a model for each call: its form goes when the model does.
-        self._rendered: WeakKeyDictionary[type[BaseModel], Form] = WeakKeyDictionary()
+        self._rendered: WeakKeyDictionary[type[BaseModel], RenderedForm] = WeakKeyDictionary()
 
-    def of(self, model: type[BaseModel]) -> Form:
+    def of(self, model: type[BaseModel]) -> RenderedForm:
         """The form for `model`, rendered when it is first needed.
 
         Raises:
@@ -125,7 +126,7 @@ class Forms:
         form = self._rendered.get(model)
         if form is None:
             schema = _schema(model)
-            form = self._rendered[model] = Form(schema, _fingerprint(schema), _choices(schema))
+            form = self._rendered[model] = RenderedForm(schema, _fingerprint(schema), _choices(schema))
         return form
 
 
@@ -187,7 +188,7 @@ def _names(name: str, alias: object, model: type[BaseModel]) -> set[str]:
     return names
 
 
-class Question(ABC):
+class RenderedQuestion(ABC):
     """What a resolver asks, rendered."""
 
     kind: Kind
@@ -211,7 +212,7 @@ class Question(ABC):
         """The capability a client that declared `declared` lacks, None where it can be asked."""
 
     @abstractmethod
-    def answer(self, response: InputResponse) -> Answer:
+    def answer(self, response: InputResponse) -> RecordedAnswer:
         """Read a response.
 
         Raises:
@@ -219,7 +220,7 @@ class Question(ABC):
         """
 
     @abstractmethod
-    def outcome(self, answer: Answer) -> Accepted | Refusal:
+    def outcome(self, answer: RecordedAnswer) -> Accepted | Refusal:
         """What an answer means to the consumers.
 
         Raises:
@@ -227,7 +228,7 @@ class Question(ABC):
         """
 
 
-def question_of(marker: Marker, forms: Forms) -> Question:
+def question_of(marker: Marker, forms: RenderedForms) -> RenderedQuestion:
     """The question that a resolver's marker stands for.
 
     Raises:
@@ -243,8 +244,8 @@ def question_of(marker: Marker, forms: Forms) -> Question:
 
 
 def outcome_of(
-    question: Question, response: InputResponse, resolver: str, limits: Limits
-) -> tuple[Answer, Accepted | Refusal]:
+    question: RenderedQuestion, response: InputResponse, resolver: str, limits: Limits
+) -> tuple[RecordedAnswer, Accepted | Refusal]:
     """Read a response that has just arrived: the answer to keep, and what it means.
 
     Raises:
@@ -266,11 +267,11 @@ def outcome_of(
     raise ToolError(f"Resolver {resolver!r}: {reason}")
 
 
-class _FormQuestion(Question):
+class _FormQuestion(RenderedQuestion):
     kind = "elicitation"
     result_type = ElicitResult
 
-    def __init__(self, message: str, model: type[BaseModel], form: Form) -> None:
+    def __init__(self, message: str, model: type[BaseModel], form: RenderedForm) -> None:
         self.message = message
         self.model = model
         self.form = form
@@ -300,17 +301,17 @@ class _FormQuestion(Question):
         return ClientCapabilities(elicitation=ElicitationCapability(form=FormElicitationCapability()))
 
     @override
-    def answer(self, response: InputResponse) -> Answer:
+    def answer(self, response: InputResponse) -> RecordedAnswer:
         if not isinstance(response, ElicitResult):
             raise ValueError(WRONG_KIND)
         if response.action != "accept":
-            return Answer(self.digest(), response.action, None)
+            return RecordedAnswer(self.digest(), response.action, None)
         if response.content is None:
             raise ValueError("the answer was accepted without content")
-        return Answer(self.digest(), "accept", json.dumps(self.form.answered(response.content)))
+        return RecordedAnswer(self.digest(), "accept", json.dumps(self.form.answered(response.content)))
 
     @override
-    def outcome(self, answer: Answer) -> Accepted | Refusal:
+    def outcome(self, answer: RecordedAnswer) -> Accepted | Refusal:
         if answer.action == "decline":
             return DeclinedElicitation()
         if answer.action == "cancel":
@@ -319,20 +320,20 @@ class _FormQuestion(Question):
         return Accepted(self.model.model_validate_json(answer.content or ""))
 
 
-class _ResultQuestion(Question):
+class _ResultQuestion(RenderedQuestion):
     """A question that cannot be declined: its answer is the result itself."""
 
     @override
-    def answer(self, response: InputResponse) -> Answer:
+    def answer(self, response: InputResponse) -> RecordedAnswer:
         content = response.model_dump_json(by_alias=True, exclude_none=True)
         try:
             self.result_type.model_validate_json(content)
         except ValidationError:
             raise ValueError(WRONG_KIND) from None
-        return Answer(self.digest(), "accept", content)
+        return RecordedAnswer(self.digest(), "accept", content)
 
     @override
-    def outcome(self, answer: Answer) -> Accepted:
+    def outcome(self, answer: RecordedAnswer) -> Accepted:
         return Accepted(self.result_type.model_validate_json(answer.content or ""))
 
 
@@ -381,14 +382,9 @@ class _RootsQuestion(_ResultQuestion):
 
 
 def _choices(schema: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    fields: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
-    offered = {name: [*_offered(field), *_offered(field.get("items", {}))] for name, field in fields.items()}
+    fields = Form(schema).fields.values()
+    offered = {field.name: {each.value for each in field.choices if isinstance(each.value, str)} for field in fields}
     return {name: frozenset(values) for name, values in offered.items() if values}
-
-
-def _offered(field: Mapping[str, Any]) -> list[Any]:
-    titled = [*field.get("oneOf", ()), *field.get("anyOf", ())]
-    return field.get("enum") or [each["const"] for each in titled if "const" in each]
 
 
 def _fingerprint(value: Any) -> bytes:
