@@ -6,11 +6,13 @@ from typing import Annotated, Any
 
 import fastmcp
 import pytest
+from fastmcp import FastMCPApp
 from fastmcp.exceptions import ToolError
 from fastmcp.prompts import Prompt, prompt
 from fastmcp.resources import Resource, ResourceTemplate, TextResource, resource
 from fastmcp.server.middleware import Middleware
 from fastmcp.server.providers import LocalProvider
+from fastmcp.server.providers.addressing import hashed_backend_name
 from fastmcp.server.transforms import ToolTransform
 from fastmcp.tools import FunctionTool, Tool, tool
 from fastmcp.tools.tool_transform import ArgTransform, ToolTransformConfig
@@ -649,3 +651,21 @@ async def test_a_mounted_tool_is_looked_through_as_long_as_it_is_there() -> None
     assert (await mounted_tool(tool)).name == "order"
     inner.local_provider.remove_tool("order")
     assert await mounted_tool(tool) is tool
+
+
+async def test_a_tool_can_be_run_without_middleware_and_without_a_request() -> None:
+    assert said_by(await ours(order).call_tool("order", {"title": "Dune"}, run_middleware=False)) == "4 of Dune"
+
+
+async def test_the_tool_of_an_app_is_filled_under_its_hashed_name_too(askback: Rehearsal) -> None:
+    app = FastMCPApp("books")
+    app.tool()(order)
+    mcp = FastMCP("ours", providers=[app])
+    hashed = hashed_backend_name("books", "order")
+    for name in ("order", hashed):
+        for smuggled in ({}, {"stock": {"copies": 99}}):
+            call = await askback.call(mcp, name, {"title": "Dune", **smuggled})
+            assert (call.result, call.failed) == ("4 of Dune", False)
+    denied = FastMCP("ours", providers=[app])
+    denied.disable(names={"order"})
+    assert (await askback.call(denied, hashed, {"title": "Dune"})).failed

@@ -15,6 +15,7 @@ from fastmcp.prompts import Prompt
 from fastmcp.resources import Resource, ResourceTemplate
 from fastmcp.server.dependencies import get_context
 from fastmcp.server.middleware.caching import ResponseCachingMiddleware
+from fastmcp.server.providers.addressing import parse_hashed_backend_name
 from fastmcp.server.providers.fastmcp_provider import FastMCPProviderTool
 from fastmcp.server.providers.proxy import ProxyTool
 from fastmcp.tools import FunctionTool, Tool, ToolResult
@@ -172,7 +173,7 @@ class FastMCP(fastmcp.FastMCP[LifespanResultT]):
         """
         # An extension that takes the call over, as background tasks do, takes it from the chain of middleware.
         may_be_last = not run_middleware or not self.resolved_names.isdisjoint(arguments or ())
-        tool = await self.get_tool(name, version) if may_be_last else None
+        tool = await self._tool_of_call(name, version) if may_be_last else None
         if tool is not None:
             arguments = _without_filled(tool, arguments or {})
         if tool is None or run_middleware:
@@ -215,6 +216,16 @@ class FastMCP(fastmcp.FastMCP[LifespanResultT]):
         if outer is not None:
             return outer.nested(name, arguments, version)
         return Call(Ledger(context, self.limits), name, getattr(fn, "__func__", fn))
+
+    async def _tool_of_call(self, name: str, version: VersionSpec | None) -> Tool | None:
+        """The tool that FastMCP calls by `name`: as it is listed, or by the hash of an app's tool."""
+        tool = await self.get_tool(name, version)
+        hashed = parse_hashed_backend_name(name) if tool is None else None
+        return await self.get_tool_by_hash(*hashed) if hashed is not None else tool
+
+    async def _check_hashed_target(self, tool: Tool) -> Tool | None:
+        checked = await super()._check_hashed_target(tool)
+        return self._resolving(checked) if checked is not None else None
 
     async def _list_tools(self) -> Sequence[Tool]:
         return [self._resolving(tool) for tool in await super()._list_tools()]

@@ -175,6 +175,19 @@ def secret_again(a: Annotated[Login, Resolve(log_in)]) -> str:
     return f"{a}"
 
 
+def may_be_text() -> str | Elicit[Yes]:
+    return "certainly"
+
+
+def after_text(text: Annotated[str, Resolve(may_be_text)]) -> str:
+    return text
+
+
+@mcp.tool
+def doubtful(a: Annotated[str, Resolve(may_be_text)], b: Annotated[str, Resolve(after_text)]) -> str:
+    return f"{a}{b}"
+
+
 @mcp.tool
 def unaskable(
     a: Annotated[Any, Resolve(undeclared)],

@@ -62,6 +62,15 @@ def test_forms_that_cannot_be_asked_are_found_in_the_body_where_nothing_declares
     assert findings[0]["problem"].startswith("The protocol cannot ask for Nested: its field 'inner' is")
 
 
+def test_types_that_do_not_always_agree_are_found(cli: CommandLine) -> None:
+    findings = [each for each in found(cli) if each["code"] == "doubtful-type"]
+    problem = "The parameter {!r} of {!r} may get something else than it is annotated to take."
+    assert [(each["resolver"], each["tools"], each["problem"]) for each in findings] == [
+        ("may_be_text", ["doubtful"], problem.format("a", "doubtful")),
+        ("may_be_text", ["doubtful"], problem.format("text", "after_text")),
+    ]
+
+
 def test_every_finding_says_where_it_is(cli: CommandLine) -> None:
     lines = SOURCE.read_text().splitlines()
     for each in found(cli):
@@ -76,12 +85,12 @@ def test_text_is_for_people_and_counts(cli: CommandLine, monkeypatch: pytest.Mon
     assert ran.code == 1
     line = SOURCE.read_text().splitlines().index("def log_in() -> Elicit[Login]:") + 1
     assert ran.out.startswith(f"faults.py:{line}: secret-in-form: log_in of secret, secret_again\n    The form Login ")
-    assert ran.out.endswith("10 findings; checked 5 tools and 23 resolvers.\n")
+    assert ran.out.endswith("12 findings; checked 6 tools and 25 resolvers.\n")
 
 
 def test_codes_can_be_ignored(cli: CommandLine) -> None:
     codes = {each["code"] for each in found(cli, FAULTS, "--ignore", "colliding-keys", "--ignore", "secret-in-form")}
-    assert codes == {"unaskable-form", "unreached-resolver"}
+    assert codes == {"doubtful-type", "unaskable-form", "unreached-resolver"}
     ran = cli("check", FAULTS, "--ignore", "no-such-code")
     assert ran.code == 2
     assert "unreached-resolver" in ran.err

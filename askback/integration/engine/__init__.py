@@ -1,7 +1,7 @@
 """The resolver engine: what a tool's annotations ask for, and how it is found out during a call.
 
-It knows the MCP SDK and no server framework. A server plugs in by being a `Host`: one call of a tool, and how
-its client can be reached.
+It knows the MCP SDK and no server framework. A server plugs in by being a `Host`: one call of a tool, and how its
+client can be reached.
 
 When a tool is registered
     `find_resolved_parameters` finds the parameters annotated `Annotated[T, Resolve(fn)]` (`annotations` reads them
