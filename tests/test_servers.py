@@ -666,6 +666,3 @@ async def test_the_tool_of_an_app_is_filled_under_its_hashed_name_too(askback: R
         for smuggled in ({}, {"stock": {"copies": 99}}):
             call = await askback.call(mcp, name, {"title": "Dune", **smuggled})
             assert (call.result, call.failed) == ("4 of Dune", False)
-    denied = FastMCP("ours", providers=[app])
-    denied.disable(names={"order"})
-    assert (await askback.call(denied, hashed, {"title": "Dune"})).failed

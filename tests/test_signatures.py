@@ -1,5 +1,6 @@
 """What is refused when a tool is registered, and what can be read."""
 
+import inspect
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from functools import partial
@@ -561,6 +562,7 @@ def test_annotations_that_can_never_agree_are_refused(taken: Any, returned: Any)
         (Any, Backorder, Agreement.AGREED),
         (Backorder, Any, Agreement.AGREED),
         (object, int, Agreement.AGREED),
+        (int, inspect.Signature.empty, Agreement.AGREED),
         (Iterable, list[int], Agreement.AGREED),
         (Protocol, int, Agreement.AGREED),
         (TypedDict("Row", {"a": int}), dict[str, int], Agreement.AGREED),

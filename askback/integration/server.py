@@ -225,7 +225,7 @@ class FastMCP(fastmcp.FastMCP[LifespanResultT]):
 
     async def _check_hashed_target(self, tool: Tool) -> Tool | None:
         checked = await super()._check_hashed_target(tool)
-        return self._resolving(checked) if checked is not None else None
+        return checked and self._resolving(checked)
 
     async def _list_tools(self) -> Sequence[Tool]:
         return [self._resolving(tool) for tool in await super()._list_tools()]

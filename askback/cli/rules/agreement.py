@@ -8,8 +8,8 @@ from askback.cli.places import place_of
 from askback.cli.servers import LoadedServer
 from askback.integration.engine.agreement import Agreement, agreement
 from askback.integration.engine.annotations import function_behind, name_of, read_parameters, read_return
-from askback.integration.engine.graph import Link
-from askback.integration.host import FASTMCP_TYPES
+from askback.integration.engine.graph import Link, ResolverPlan
+from askback.markers import InvalidSignature
 
 
 def doubtful_types(server: LoadedServer) -> Iterator[Finding]:
@@ -18,11 +18,9 @@ def doubtful_types(server: LoadedServer) -> Iterator[Finding]:
         consumers: list[tuple[Callable[..., Any], tuple[Link, ...]]] = [(function_behind(tool.fn), tool.resolved.links)]
         consumers += [(plan.fn, plan.links) for plan in tool.resolved.plans]
         for consumer, links in consumers:
-            parameters = read_parameters(consumer)
             for link in links:
                 resolver = tool.resolved.plans[link.resolver]
-                taken = parameters[link.name].annotation
-                if agreement(taken, read_return(resolver.fn), FASTMCP_TYPES) is Agreement.DOUBTFUL:
+                if _agreement(consumer, link.name, resolver) is Agreement.DOUBTFUL:
                     yield Finding(
                         "doubtful-type",
                         (tool.name,),
@@ -32,3 +30,13 @@ def doubtful_types(server: LoadedServer) -> Iterator[Finding]:
                         "annotated to take.",
                         "Annotate the parameter with everything that the resolver may return or be answered with.",
                     )
+
+
+def _agreement(consumer: Callable[..., Any], parameter: str, resolver: ResolverPlan) -> Agreement:
+    try:
+        return agreement(
+            read_parameters(consumer)[parameter].annotation, read_return(resolver.fn), resolver.graph.types
+        )
+    except InvalidSignature:
+        # It could be read where the tool was registered, and cannot be read any more.
+        return Agreement.AGREED

@@ -3,6 +3,7 @@
 from abc import ABCMeta
 from collections.abc import Iterator
 from enum import IntEnum
+from inspect import Signature
 from types import NoneType
 from typing import Any, Literal, cast, get_args, get_origin, is_typeddict
 
@@ -94,7 +95,7 @@ def _class_of(annotation: Any) -> type[Any] | None:
     if is_typeddict(annotation):
         return dict
     candidate: Any = get_origin(annotation) or annotation
-    if not isinstance(candidate, type) or candidate is object or candidate is Any:
+    if not isinstance(candidate, type) or candidate in (object, Any, Signature.empty):
         return None
     # Anything can be registered as a subclass of an abstract class. Pydantic's models are only made like one.
     is_abstract = isinstance(candidate, ABCMeta) and not issubclass(candidate, BaseModel)
