@@ -666,3 +666,11 @@ async def test_the_tool_of_an_app_is_filled_under_its_hashed_name_too(askback: R
         for smuggled in ({}, {"stock": {"copies": 99}}):
             call = await askback.call(mcp, name, {"title": "Dune", **smuggled})
             assert (call.result, call.failed) == ("4 of Dune", False)
+
+
+async def test_a_ready_made_tool_without_resolvers_is_added_as_it_is() -> None:
+    async def greet(name: str) -> str:
+        return f"hello {name}"
+
+    tool = Tool.from_function(greet)
+    assert FastMCP("ours").add_tool(tool) is tool
